@@ -1,0 +1,1 @@
+"""What is asked: task definitions, texts and the brief. No network, no other room."""

@@ -1,0 +1,171 @@
+"""The published record of one run, and of each of its cases.
+
+A ``RunRecord`` is flat: one row of a table, no NaN, times in UTC. Everything in it follows from the files of the run folder, and it
+carries their digests, so that a number on the board can be recomputed and audited by itself.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+
+from evaluator.report import Finite, Unit
+from evaluator.trace import EndReason
+from tasks.schema import Release, Strict, Tier, Track
+
+SCHEMA_VERSION = 1
+
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+RunId = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.\-]{0,199}$")]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.\-]{0,79}$")]
+Count = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class ItemScore(Strict):
+    """One rubric item as it was scored; reason and evidence stand in ``judgement.json``."""
+
+    id: str
+    stage: Literal["S1", "S2", "S3"]
+    value: Unit | None
+    applies: bool
+
+
+class RunLimits(Strict):
+    """The limits in force; runs with different ones are never averaged together."""
+
+    wall_seconds: Count
+    call_seconds: Count
+    turns: Count
+    tokens: Count
+    cost_usd: Finite | None
+    memory_mb: Count
+    disk_mb: Count
+    pids: Count
+    cpus: Finite
+
+
+class RunRecord(Strict):
+    """One run. Scores lie in [0, 1]; ``None`` is "unscored", which is never zero."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+
+    # identity
+    run_id: RunId
+    task: Name
+    track: Track
+    tier: Tier
+    release: Release
+    agent: Name
+    model: str | None
+    repeat: Count = Field(description="Which of the planned repeats this is")
+    attempt: Annotated[int, Field(ge=1)] = Field(description="Physical attempt; failed ones are kept beside")
+
+    # scores
+    overall: Unit | None
+    agentic: Unit | None
+    task_score: Unit | None
+    task_score_ungated: Unit | None
+    skill: Finite | None
+    s1: Unit | None
+    s2: Unit | None
+    s3: Unit | None
+    s4: Unit | None
+    s5: Unit | None
+    items: tuple[ItemScore, ...]
+    metric: str
+    metric_set: str | None
+    metrics: dict[str, Finite | None]
+    n_cases: Count
+    n_scored: Count
+    completion: Unit | None
+
+    # how it ended
+    end_reason: EndReason
+    end_detail: str
+    error_codes: tuple[str, ...] = Field(description="E1..E5 with sub-type, such as 'E5.missing_files'; never scored")
+
+    # what it cost
+    turns: Count
+    tokens_in: Count
+    tokens_out: Count
+    tokens_cached: Count
+    cost_usd: Finite | None
+    price_source: str | None
+    seconds_working: Seconds
+    seconds_wall: Seconds
+    seconds_evaluate: Seconds | None
+
+    # where it comes from
+    started_at: datetime
+    finished_at: datetime
+    harness_version: str
+    code_sha256: Sha256
+    task_sha256: Sha256
+    manifest_sha256: Sha256
+    brief_sha256: Sha256
+    sandbox: str
+    network: Literal["none", "open"]
+    agent_environment: str
+    evaluator_environment: str | None
+    judge: Literal["rules", "llm"] | None
+    judge_model: str | None
+    rubric_sha256: str | None
+    limits: RunLimits
+    cpu_count: Count
+    memory_mb: Count
+    gpus: tuple[str, ...]
+    hardware_class: str
+
+    # what proves it
+    cell_sha256: Sha256
+    trace_sha256: Sha256
+    submission_sha256: Sha256 | None
+    report_sha256: Sha256 | None
+    judgement_sha256: Sha256 | None
+    supersedes: Sha256 | None = Field(default=None, description="Digest of the record this one corrects (regrade, rejudge)")
+
+
+class CaseRecord(Strict):
+    """One case of a run, for tables over cases."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    run_id: RunId
+    task: Name
+    case_id: str
+    status: Literal["scored", "missing", "invalid", "limit"]
+    score: Unit
+    error_code: str | None
+    metrics: dict[str, Finite | None]
+    flags: tuple[str, ...]
+
+
+class RecordError(Exception):
+    """A record file cannot be read; one line that names the file and the field."""
+
+
+def dump_record(record: RunRecord) -> str:
+    """Canonical JSON text: sorted keys, no NaN, one trailing newline."""
+    return json.dumps(record.model_dump(mode="json"), sort_keys=True, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def load_record(path: Path) -> RunRecord:
+    """Read one ``record.json``.
+
+    Raises
+    ------
+    RecordError
+        The file is absent, truncated, of another schema version, or breaks the schema.
+    """
+    try:
+        return RunRecord.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise RecordError(f"{path}: {error.strerror}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "record"
+        raise RecordError(f"{path}: {where}: {first['msg']}") from None

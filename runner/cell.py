@@ -1,0 +1,128 @@
+"""A cell (agent x task x tier on a release) and the folder of each of its runs.
+
+``cell.json`` says what was asked before anything ran: ids, limits, digests of task, data, environment, code and brief.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from tasks.schema import Limits, Release, Strict, Tier
+
+from runner.errors import EnvironmentProblem, UsageProblem
+
+CELL = "cell.json"
+BRIEF = "brief.md"
+TRACE = "trace.jsonl"
+WORKSPACE = "workspace"
+SUBMISSION = "submission"
+REPORT = "report.json"
+JUDGEMENT = "judgement.json"
+PREVIEWS = "previews"
+RECORD = "record.json"
+UNSCORED = "unscored.json"
+"""Written instead of ``record.json`` when the run ended through no fault of the agent, or could not be evaluated."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One planned run."""
+
+    task: str
+    tier: Tier
+    release: Release
+    agent: str
+    repeat: int = 0
+
+    def folder(self, runs: Path) -> Path:
+        return runs / self.task / self.tier.value / self.agent / f"r{self.repeat:02d}"
+
+    def __str__(self) -> str:
+        return f"{self.task} {self.tier.value} {self.agent} r{self.repeat:02d}"
+
+
+class CellFile(Strict):
+    """``cell.json``."""
+
+    schema_version: int = 1
+    run_id: str
+    task: str
+    tier: Tier
+    release: Release
+    agent: str
+    model: str | None
+    repeat: int
+    attempt: int
+    created_at: datetime
+    limits: Limits
+    network: str
+    sandbox: str
+    agent_environment: str
+    harness_version: str
+    code_sha256: str
+    task_sha256: str
+    manifest_sha256: str
+    brief_sha256: str
+    n_cases: int
+    price_source: str | None
+    cpu_count: int
+    memory_mb: int
+    gpus: tuple[str, ...] = ()
+
+
+def is_done(folder: Path) -> bool:
+    """A run is done when its sealed record exists."""
+    return (folder / RECORD).is_file()
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the run folder for this process; the lock goes with the process, however that ends.
+
+    Raises
+    ------
+    UsageProblem
+        Another living process holds it.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    path = folder.with_name(f".{folder.name}.lock")
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            raise UsageProblem(f"{folder} is being run by process {holder}; wait for it or choose another --repeat") from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def set_aside(folder: Path) -> int:
+    """Keep an unfinished or unscored attempt as ``<folder>.attemptN`` and return the number of the next attempt."""
+    attempts = [_attempt_number(path) for path in folder.parent.glob(f"{folder.name}.attempt*")]
+    last = max(attempts, default=0)
+    if folder.exists():
+        last += 1
+        folder.rename(folder.with_name(f"{folder.name}.attempt{last}"))
+    return last + 1
+
+
+def _attempt_number(path: Path) -> int:
+    digits = path.name.rpartition(".attempt")[2]
+    return int(digits) if digits.isdigit() else 0
+
+
+def require_room(folder: Path, megabytes: int = 200) -> None:
+    """Refuse to start where the disk is nearly full, instead of failing half-way."""
+    status = os.statvfs(folder)
+    free = status.f_bavail * status.f_frsize // (1024 * 1024)
+    if free < megabytes:
+        raise EnvironmentProblem(f"{folder}: {free} MiB free, at least {megabytes} needed; free some space and run again")

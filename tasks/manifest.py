@@ -42,7 +42,7 @@ class Manifest(Strict):
     license: str
     redistribution: Redistribution
     generator: str
-    provenance: dict[str, str] = {}
+    provenance: dict[str, str] = Field(default={})
     cases: tuple[Case, ...]
 
     def case_ids(self) -> list[str]:
@@ -66,12 +66,15 @@ def load_manifest(folder: Path) -> Manifest:
         return Manifest.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         raise ManifestError(
-            f"no staged data: expected {path}; run 'python -m hf_datasets stage' or 'python -m hf_datasets phantom' first"
+            f"no staged data: expected {path}; "
+            "run 'python -m hf_datasets stage' or 'python -m hf_datasets phantom' first"
         ) from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise ManifestError(f"{path} is not a manifest: {where}: {first['msg']}; stage the task again") from None
+        raise ManifestError(
+            f"{path} is not a manifest: {where}: {first['msg']}; stage the task again"
+        ) from None
 
 
 def dump_manifest(manifest: Manifest) -> str:

@@ -1,6 +1,7 @@
 """What a task is: the pydantic models behind every ``task.yaml``.
 
-The brief, the evaluator and the Space all read limits, labels, metric names and baselines from here and from nowhere else.
+The brief, the evaluator and the Space all read limits, labels, metric names and baselines from here and from
+nowhere else.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class InputFile(Strict):
     description: str
 
 
-# --- outputs: one model per kind of artifact -------------------------------------------------------------------------
+# --- outputs: one model per kind of artifact ---
 
 
 class MaskFile(Strict):
@@ -93,8 +94,8 @@ class Target(Strict):
     ids: tuple[PositiveInt, ...]
     lesion: bool = Field(
         default=False,
-        description="A single lesion that may truly be absent in a patient: a true negative counts 1 and is flagged. "
-        "Other targets that are absent on both sides are left out of the case's mean.",
+        description="A single lesion that may truly be absent in a patient: a true negative counts 1 and is "
+        "flagged. Other targets that are absent on both sides are left out of the case's mean.",
     )
     nsd_tolerance_mm: float = Field(default=2.0, gt=0)
 
@@ -126,7 +127,9 @@ class ImageOutput(OneFile):
     shape_of: str = Field(description="The public file whose shape, times ``scale``, the output must have")
     scale: PositiveInt = 1
     unit: str = "HU"
-    data_range: tuple[float, float] = Field(description="Fixed range of the metric; values outside are clipped by it")
+    data_range: tuple[float, float] = Field(
+        description="Fixed range of the metric; values outside are clipped by it"
+    )
 
 
 class AnswerOutput(OneFile):
@@ -157,7 +160,8 @@ class LabelOutput(OneFile):
 
 
 Output = Annotated[
-    MaskOutput | ImageOutput | AnswerOutput | ReportOutput | BoxOutput | LabelOutput, Field(discriminator="kind")
+    MaskOutput | ImageOutput | AnswerOutput | ReportOutput | BoxOutput | LabelOutput,
+    Field(discriminator="kind"),
 ]
 
 
@@ -168,7 +172,8 @@ class Metric(Strict):
     secondary: tuple[str, ...] = ()
     sets: tuple[str, ...] = Field(
         default=("default",),
-        description="Metric sets in order of preference; the first one whose model weights are installed is used and named",
+        description="Metric sets in order of preference; the first one whose model weights are installed is used "
+        "and named",
     )
 
 
@@ -211,7 +216,15 @@ class Tiers(Strict):
 class Trivial(Strict):
     """The do-nothing submission against which skill is measured."""
 
-    kind: Literal["empty_mask", "copied_input", "upsampled_input", "constant_answer", "template_report", "no_box", "constant_label"]
+    kind: Literal[
+        "empty_mask",
+        "copied_input",
+        "upsampled_input",
+        "constant_answer",
+        "template_report",
+        "no_box",
+        "constant_label",
+    ]
     value: str | None = None
 
 
@@ -224,7 +237,7 @@ class Baseline(Strict):
 
 
 class Task(Strict):
-    """One task of the benchmark; the folder ``tasks/<track>/<id>/`` holds its ``task.yaml``, texts and requirements."""
+    """One task of the benchmark; ``tasks/<track>/<id>/`` holds its ``task.yaml``, texts and requirements."""
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
     title: str
@@ -244,4 +257,6 @@ class Task(Strict):
     tiers: Tiers
     trivial: Trivial
     baselines: dict[Release, Baseline] = {}
-    basis: dict[str, str] = Field(default={}, description="Field -> 'ours' where no published source states it")
+    basis: dict[str, str] = Field(
+        default={}, description="Field -> 'ours' where no published source states it"
+    )

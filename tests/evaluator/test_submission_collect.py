@@ -6,7 +6,9 @@ import ctypes
 import hashlib
 import json
 import os
+import shutil
 import socket
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -41,7 +43,11 @@ TASK = _Task()
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     """Three cases with a good report each."""
-    root = tmp_path / "workspace"
+    return build(tmp_path)
+
+
+def build(place: Path) -> Path:
+    root = place / "workspace"
     for case in CASES:
         (root / "outputs" / case).mkdir(parents=True)
         (root / "outputs" / case / "report.txt").write_text(f"report of {case}")
@@ -166,13 +172,16 @@ def test_file_in_place_of_a_case_folder(workspace: Path) -> None:
     assert codes(manifest) == {"c2/report.txt": "not_a_folder"}
 
 
-def test_locked_files_and_folders_of_our_own_are_repaired(workspace: Path) -> None:
+def test_locked_files_and_folders_of_our_own_are_repaired(request: pytest.FixtureRequest) -> None:
+    place = Path(tempfile.mkdtemp())  # not pytest's own: only its owner may enter that
+    request.addfinalizer(lambda: shutil.rmtree(place))
+    workspace = build(place)
     (workspace / "outputs" / "c1" / "report.txt").chmod(0)
     (workspace / "outputs" / "c2").chmod(0)
     owner = 12345 if os.geteuid() == 0 else os.geteuid()
-    for path in [workspace.parent, workspace, *workspace.rglob("*")]:
+    for path in [place, workspace, *workspace.rglob("*")]:
         os.chown(path, owner, -1)
-    assert in_child_as(owner, workspace.parent, lambda: len(gather(Path("workspace"))[0].problems)) == 0
+    assert in_child_as(owner, place, lambda: len(gather(Path("workspace"))[0].problems)) == 0
 
 
 def in_child_as(user: int, folder: Path, count: Callable[[], int]) -> int:

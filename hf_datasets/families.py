@@ -1,0 +1,32 @@
+"""Which upstream family each task's data come from: one name for the phantom module and the staging module."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+FAMILIES: dict[str, str] = {
+    "kidney-seg-task": "kits",
+    "ldct-denoising-task": "simnict",
+    "vqa-rad-task": "vqa_rad",
+    "iu-xray-report-task": "openi",
+    "bccd-det-task": "bccd",
+}
+
+
+class UnknownTask(Exception):
+    """No family is registered for the task; the message lists those that are."""
+
+
+def family_of(task_id: str) -> str:
+    """The module name under ``hf_datasets.phantoms`` and ``hf_datasets.staging`` that serves a task.
+
+    Raises
+    ------
+    UnknownTask
+        The task has no data family; the message names the nearest one that has.
+    """
+    if task_id in FAMILIES:
+        return FAMILIES[task_id]
+    near = get_close_matches(task_id, FAMILIES, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise UnknownTask(f"no data family for task {task_id!r}: expected one of {', '.join(FAMILIES)}{hint}")

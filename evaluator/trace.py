@@ -49,6 +49,7 @@ class Call(BaseModel):
     id: str
     name: str
     arguments: str
+    as_value: bool = Field(default=False, description="The arguments came as a JSON value instead of a text; shown as JSON")
 
 
 class Usage(BaseModel):
@@ -137,7 +138,7 @@ class ToolError(_Event):
     type: Literal["tool_error"] = "tool_error"
     turn: int
     call: str
-    kind: Literal["bad_json", "not_object", "unknown_tool", "duplicate_id", "bad_arguments", "too_large"]
+    kind: Literal["bad_json", "not_object", "unknown_tool", "duplicate_id", "bad_arguments", "too_large", "cut_off"]
     message: str
 
 

@@ -1,0 +1,43 @@
+"""Errors that a user can cause or cure: one line, no traceback, an exit code."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class Problem(Exception):
+    """Base of what the command line prints as one line; the message says what was expected, what was found
+    and what to do.
+    """
+
+    exit_code: int
+
+
+class UsageProblem(Problem):
+    """The command asks for something that does not exist or does not fit together."""
+
+    exit_code = 2
+
+
+class EnvironmentProblem(Problem):
+    """This machine lacks something: a key, a sandbox, staged data, room on the disk."""
+
+    exit_code = 3
+
+
+def exit_code_of(error: BaseException) -> int | None:
+    """Exit code of an error that deserves one line; None for a fault of ours."""
+    from runner.sandbox.base import SandboxUnavailable
+
+    if isinstance(error, SandboxUnavailable):
+        return EnvironmentProblem.exit_code
+    return error.exit_code if isinstance(error, Problem) else None
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> UsageProblem:
+    """The error for a name that does not exist, with the nearest one that does."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names) or 'none'}"
+    return UsageProblem(f"unknown {kind} {name!r}; {hint}")

@@ -1,0 +1,331 @@
+"""Average precision and its relatives for boxes, without a loop over boxes.
+
+Boxes are ``x1, y1, x2, y2`` in pixels, not clipped to the image. Images and classes are integers; ``image`` must follow the
+order of the case ids, because equal scores are ranked by (score descending, image, box), which makes every number here
+independent of the order of files and of the boxes in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+COCO_THRESHOLDS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
+RECALL_POINTS = np.linspace(0.0, 1.0, 101)
+
+
+@dataclass(frozen=True)
+class References:
+    """Reference boxes: ``image`` (n,), ``label`` (n,), ``box`` (n, 4); ``crowd`` (n,) marks regions that are ignored."""
+
+    image: IntArray
+    label: IntArray
+    box: FloatArray
+    crowd: Mask
+
+    @classmethod
+    def of(
+        cls, image: ArrayLike, label: ArrayLike, box: ArrayLike, crowd: ArrayLike | None = None
+    ) -> References:
+        images, labels, boxes = _columns(image, label, box)
+        flags = np.zeros(images.size, dtype=bool) if crowd is None else np.asarray(crowd, dtype=bool)
+        return cls(images, labels, boxes, flags)
+
+
+@dataclass(frozen=True)
+class Detections:
+    """Predicted boxes: ``image`` (n,), ``label`` (n,), ``box`` (n, 4), ``score`` (n,), any finite number."""
+
+    image: IntArray
+    label: IntArray
+    box: FloatArray
+    score: FloatArray
+
+    @classmethod
+    def of(cls, image: ArrayLike, label: ArrayLike, box: ArrayLike, score: ArrayLike) -> Detections:
+        images, labels, boxes = _columns(image, label, box)
+        scores = np.asarray(score, dtype=np.float64).reshape(-1)
+        if scores.size != images.size:
+            raise ValueError(f"{images.size} boxes but {scores.size} scores")
+        if not np.isfinite(scores).all():
+            raise ValueError("scores must be finite")
+        return cls(images, labels, boxes, scores)
+
+    def __getitem__(self, index: IntArray | Mask) -> Detections:
+        return Detections(self.image[index], self.label[index], self.box[index], self.score[index])
+
+
+@dataclass(frozen=True)
+class AveragePrecision:
+    """``table`` (classes, thresholds): average precision in [0, 1], NaN where the class has no reference."""
+
+    classes: tuple[str, ...]
+    thresholds: tuple[float, ...]
+    table: FloatArray
+
+    @property
+    def mean(self) -> float | None:
+        """Mean over thresholds and over the classes that occur in the references; None when none does."""
+        defined = self.table[~np.isnan(self.table)]
+        return float(defined.mean()) if defined.size else None
+
+    @property
+    def per_class(self) -> dict[str, float | None]:
+        """Mean over thresholds of each class; None for a class without reference."""
+        return {
+            name: None if np.isnan(row).any() else float(row.mean())
+            for name, row in zip(self.classes, self.table, strict=True)
+        }
+
+
+def coco_ap(
+    references: References,
+    predictions: Detections,
+    classes: Sequence[str],
+    iou_thresholds: Sequence[float] = (0.5,),
+    max_detections: int = 100,
+) -> AveragePrecision:
+    """Average precision by the COCO rules.
+
+    Parameters
+    ----------
+    references, predictions : References, Detections
+        ``label`` indexes ``classes``.
+    classes : sequence of str
+    iou_thresholds : sequence of float
+        Intersection over union from which, inclusive, a detection may match.
+    max_detections : int
+        Best-scored detections kept per image and class.
+
+    Returns
+    -------
+    AveragePrecision
+        101-point interpolated. A class without reference is undefined and left out of the mean.
+
+    Notes
+    -----
+    Lin et al., ECCV 2014, as in pycocotools: greedy by score, each detection takes the free reference of highest IoU;
+    an unmatched detection inside a crowd region (by its own area) is neither hit nor false positive.
+    """
+    detections = _ranked(predictions, max_detections)
+    pairs = _pairs(detections, references, min(iou_thresholds))
+    names = tuple(classes)
+    counts = np.bincount(references.label[~references.crowd], minlength=len(names))
+    table = np.full((len(names), len(iou_thresholds)), np.nan)
+    for column, threshold in enumerate(iou_thresholds):
+        hit, ignored = _match(pairs, references, detections.score.size, threshold)
+        for label in np.flatnonzero(counts):
+            chosen = (detections.label == label) & ~ignored
+            table[label, column] = _interpolated(hit[chosen], int(counts[label]))
+    return AveragePrecision(names, tuple(iou_thresholds), table)
+
+
+def map50(
+    references: References, predictions: Detections, classes: Sequence[str], max_detections: int = 100
+) -> float | None:
+    """``map50_coco101``: mean average precision at IoU 0.5, in [0, 1]; None without any reference box."""
+    return coco_ap(references, predictions, classes, (0.5,), max_detections).mean
+
+
+def map_50_95(
+    references: References, predictions: Detections, classes: Sequence[str], max_detections: int = 100
+) -> float | None:
+    """COCO's AP@[.5:.95]: mean over IoU 0.50, 0.55, ... 0.95 and classes, in [0, 1]; None without any reference box."""
+    return coco_ap(references, predictions, classes, COCO_THRESHOLDS, max_detections).mean
+
+
+def voc_ap50(references: References, predictions: Detections, classes: Sequence[str]) -> float | None:
+    """PASCAL VOC average precision at IoU 0.5, all points, mean over the classes that occur in the references.
+
+    Returns
+    -------
+    float or None
+        In [0, 1]; None without any reference box.
+
+    Notes
+    -----
+    Everingham et al., IJCV 2010 (rules of VOC2010 on): a detection is held against the reference it overlaps most, and is a
+    false positive when that one was found already, even if another would still match. No limit on detections.
+    """
+    detections = _ranked(predictions, None)
+    pairs = _pairs(detections, references, 0.5)
+    best = pairs[_first_of_each(pairs.detection)]
+    hit = np.zeros(detections.score.size, dtype=bool)
+    hit[best.detection[_first_of_each(best.reference)]] = True
+    counts = np.bincount(references.label, minlength=len(classes))
+    areas = [_area(hit[detections.label == label], int(counts[label])) for label in np.flatnonzero(counts)]
+    return float(np.mean(areas)) if areas else None
+
+
+def froc_recall(
+    references: References,
+    predictions: Detections,
+    n_images: int,
+    false_positives_per_image: Sequence[float] = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0),
+    iou_threshold: float = 0.5,
+) -> dict[float, float] | None:
+    """Recall at fixed numbers of false positives per image, classes pooled (a match needs the right class).
+
+    Parameters
+    ----------
+    n_images : int
+        All images of the task, those without boxes included.
+
+    Returns
+    -------
+    dict of float to float, or None
+        Rate -> highest recall, in [0, 1], reached by a score threshold with at most that many false positives per image
+        on average. None without any reference box.
+    """
+    n_references = int(np.count_nonzero(~references.crowd))
+    if n_references == 0:
+        return None
+    detections = _ranked(predictions, None)
+    hit, ignored = _match(
+        _pairs(detections, references, iou_threshold), references, detections.score.size, iou_threshold
+    )
+    hit, score = hit[~ignored], detections.score[~ignored]
+    # A threshold keeps or drops equal scores together, so only the last of each run is a point of the curve.
+    last = np.append(np.diff(score) != 0, True)[: score.size]
+    recall = np.cumsum(hit)[last] / n_references
+    rate = np.cumsum(~hit)[last] / n_images
+    return {limit: float(recall[rate <= limit].max(initial=0.0)) for limit in false_positives_per_image}
+
+
+def f1_at_iou(references: References, predictions: Detections, iou_threshold: float = 0.5) -> float:
+    """F1 of all boxes with the right class at one IoU, whatever their score; in [0, 1], 1 when there is no box at all."""
+    detections = _ranked(predictions, None)
+    hit, ignored = _match(
+        _pairs(detections, references, iou_threshold), references, detections.score.size, iou_threshold
+    )
+    total = int(np.count_nonzero(~ignored)) + int(np.count_nonzero(~references.crowd))
+    return 2.0 * int(np.count_nonzero(hit)) / total if total else 1.0
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Detections and references of one image and class that overlap enough, best detection first, best overlap first."""
+
+    detection: IntArray
+    reference: IntArray
+    iou: FloatArray
+
+    def __getitem__(self, index: IntArray | Mask) -> _Pairs:
+        return _Pairs(self.detection[index], self.reference[index], self.iou[index])
+
+
+def _ranked(detections: Detections, limit: int | None) -> Detections:
+    """Sorted by (score descending, image, box), at most ``limit`` per image and class."""
+    keys = (*detections.box.T[::-1], detections.image, -detections.score)
+    ranked = detections[np.lexsort(keys)]
+    if limit is None or ranked.score.size <= limit:
+        return ranked
+    group = np.unique(np.stack([ranked.image, ranked.label]), axis=1, return_inverse=True)[1].reshape(-1)
+    kept = np.zeros(ranked.score.size, dtype=bool)
+    order = np.argsort(group, kind="stable")
+    kept[order] = _place_in_run(group[order]) < limit
+    return ranked[kept]
+
+
+def _pairs(detections: Detections, references: References, threshold: float) -> _Pairs:
+    """Every pair of the same image and class with an IoU of at least ``threshold`` (crowds: intersection over detection)."""
+    keys = np.concatenate([_stack(references.image, references.label), _stack(detections.image, detections.label)])
+    group = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+    of_reference, of_detection = group[: references.image.size], group[references.image.size :]
+    # References in the order of their boxes: what is found does not depend on the order of the file.
+    order = np.lexsort((*references.box.T[::-1], of_reference))
+    ordered = of_reference[order]
+    first = np.searchsorted(ordered, of_detection, side="left")
+    count = np.searchsorted(ordered, of_detection, side="right") - first
+    detection = np.repeat(np.arange(of_detection.size), count)
+    reference = order[np.repeat(first, count) + _place_in_run(detection)]
+    iou = _iou(detections.box[detection], references.box[reference], references.crowd[reference])
+    near = iou >= threshold
+    pairs = _Pairs(detection[near], reference[near], iou[near])
+    # Of equal overlaps the later reference wins, as in pycocotools.
+    place = np.arange(pairs.iou.size)
+    return pairs[np.lexsort((-place, -pairs.iou, pairs.detection))]
+
+
+def _match(pairs: _Pairs, references: References, n_detections: int, threshold: float) -> tuple[Mask, Mask]:
+    """Greedy matching: which detections hit, and which are ignored because they lie in a crowd."""
+    near = pairs[pairs.iou >= threshold]
+    crowd = references.crowd[near.reference]
+    hit = np.zeros(n_detections, dtype=bool)
+    taken = np.zeros(references.image.size, dtype=bool)
+    open_pairs = near[~crowd]
+    while open_pairs.iou.size:
+        # A detection's best pair is final once no better-ranked detection still wants that reference.
+        best = open_pairs[_first_of_each(open_pairs.detection)]
+        final = best[_final(best, open_pairs)]
+        hit[final.detection] = True
+        taken[final.reference] = True
+        open_pairs = open_pairs[~(taken[open_pairs.reference] | hit[open_pairs.detection])]
+    ignored = np.zeros(n_detections, dtype=bool)
+    ignored[near.detection[crowd]] = True
+    return hit, ignored & ~hit
+
+
+def _final(best: _Pairs, open_pairs: _Pairs) -> Mask:
+    claimants = np.full(int(open_pairs.reference.max()) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(claimants, open_pairs.reference, open_pairs.detection)
+    return np.asarray(claimants[best.reference] == best.detection)
+
+
+def _iou(ours: FloatArray, theirs: FloatArray, crowd: Mask) -> FloatArray:
+    overlap = np.minimum(ours[:, 2:], theirs[:, 2:]) - np.maximum(ours[:, :2], theirs[:, :2])
+    shared = np.prod(np.maximum(overlap, 0.0), axis=1)
+    area = np.prod(ours[:, 2:] - ours[:, :2], axis=1)
+    union = np.where(crowd, area, area + np.prod(theirs[:, 2:] - theirs[:, :2], axis=1) - shared)
+    return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
+
+
+def _interpolated(hit: Mask, n_references: int) -> float:
+    recall, precision = _curve(hit, n_references)
+    place = np.searchsorted(recall, RECALL_POINTS, side="left")
+    return float(np.append(precision, 0.0)[place].mean())
+
+
+def _area(hit: Mask, n_references: int) -> float:
+    recall, precision = _curve(hit, n_references)
+    return float(np.sum(np.diff(recall, prepend=0.0) * precision))
+
+
+def _curve(hit: Mask, n_references: int) -> tuple[FloatArray, FloatArray]:
+    """Recall and the running maximum, from the right, of precision, down the ranking."""
+    hits = np.cumsum(hit)
+    precision = hits / np.arange(1, hit.size + 1)
+    return hits / n_references, np.maximum.accumulate(precision[::-1])[::-1]
+
+
+def _first_of_each(values: IntArray) -> IntArray:
+    """Index of the first occurrence of each value, in increasing order."""
+    return np.sort(np.unique(values, return_index=True)[1])
+
+
+def _place_in_run(values: IntArray) -> IntArray:
+    """0, 1, 2, ... within each run of equal values."""
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if values.size else np.empty(0, dtype=np.int64)
+    return np.arange(values.size) - np.repeat(starts, np.diff(np.append(starts, values.size)))
+
+
+def _stack(image: IntArray, label: IntArray) -> IntArray:
+    return np.stack([image, label], axis=1)
+
+
+def _columns(image: ArrayLike, label: ArrayLike, box: ArrayLike) -> tuple[IntArray, IntArray, FloatArray]:
+    images = np.asarray(image, dtype=np.int64).reshape(-1)
+    labels = np.asarray(label, dtype=np.int64).reshape(-1)
+    boxes = np.asarray(box, dtype=np.float64).reshape(-1, 4)
+    if not images.size == labels.size == boxes.shape[0]:
+        raise ValueError(f"{images.size} images, {labels.size} labels and {boxes.shape[0]} boxes do not belong together")
+    if not np.isfinite(boxes).all():
+        raise ValueError("box coordinates must be finite")
+    return images, labels, boxes

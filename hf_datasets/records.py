@@ -98,7 +98,6 @@ class RunRecord(Strict):
     price_source: str | None
     seconds_working: Seconds
     seconds_wall: Seconds
-    seconds_evaluate: Seconds | None
 
     # where it comes from
     started_at: datetime

@@ -1,0 +1,52 @@
+# Two commands do everything on a fresh machine: make demo, make test.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.PHONY: help demo test test-fast lint format bench images clean
+
+help:
+	@echo "make demo    run the scripted agent on every task's phantom (no key, no GPU)"
+	@echo "make test    lint and the whole test suite"
+	@echo "make bench   measured figures, beside peers where they are installed"
+	@echo "make images  build the Docker images (without Docker, bubblewrap is used)"
+
+# The marker files make a second call free; a changed pyproject.toml installs again.
+$(VENV)/.user: pyproject.toml .ci/venv
+	.ci/venv $(PYTHON) $(VENV) ""
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml .ci/venv
+	.ci/venv $(PYTHON) $(VENV) "[dev]"
+	@touch $@ $(VENV)/.user
+
+demo: $(VENV)/.user
+	.ci/sandbox
+	$(BIN)/python -m runner demo
+
+test: lint
+	.ci/sandbox
+	$(BIN)/python -m pytest
+
+test-fast: $(VENV)/.dev
+	$(BIN)/python -m pytest -m "not slow and not docker and not bubblewrap and not browser"
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev
+	.ci/sandbox
+	$(BIN)/python -m benchmarks
+
+images: $(VENV)/.user
+	$(BIN)/python -m runner images
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

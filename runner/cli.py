@@ -1,0 +1,243 @@
+"""``python -m runner``: run cells, grade and judge them again, look at what is there.
+
+Only Typer is imported at start-up; everything else is imported inside the command that needs it, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from runner.execute import Options, Outcome
+
+EXIT_USAGE, EXIT_ENVIRONMENT, EXIT_UNSCORED, EXIT_INTERRUPTED = 2, 3, 4, 130
+
+app = typer.Typer(
+    name="runner",
+    help="Run agents on medical-AI research tasks, isolated, and score what they hand in.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+class TierName(StrEnum):
+    LITE = "lite"
+    STANDARD = "standard"
+    PRO = "pro"
+
+
+class ReleaseName(StrEnum):
+    PHANTOM = "phantom"
+    LITE = "lite"
+    FULL = "full"
+
+
+class SandboxName(StrEnum):
+    AUTO = "auto"
+    DOCKER = "docker"
+    BUBBLEWRAP = "bubblewrap"
+
+
+class NetworkName(StrEnum):
+    NONE = "none"
+    OPEN = "open"
+
+
+class Listing(StrEnum):
+    TASKS = "tasks"
+    AGENTS = "agents"
+    RUNS = "runs"
+
+
+RunsDir = Annotated[Path, typer.Option(help="Where run folders go.")]
+DataDir = Annotated[Path, typer.Option(help="Where staged data lie (phantoms are made here when needed).")]
+Sandbox = Annotated[SandboxName, typer.Option(help="What isolates the agent; auto prefers Docker.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else there.")]
+AgentsFile = Annotated[Path | None, typer.Option("--agents", help="YAML file with more agent profiles.")]
+
+
+@app.command()
+def run(
+    agent: Annotated[str, typer.Option(help="Name of an agent (see 'list agents').")],
+    task: Annotated[str, typer.Option(help="Id of a task (see 'list tasks').")],
+    tier: Annotated[TierName, typer.Option(help="How much the brief discloses.")] = TierName.LITE,
+    release: Annotated[ReleaseName, typer.Option(help="Which data.")] = ReleaseName.PHANTOM,
+    repeat: Annotated[int, typer.Option(min=0, help="Which of the planned repeats.")] = 0,
+    runs_dir: RunsDir = Path("runs"),
+    data: DataDir = Path("data"),
+    sandbox: Sandbox = SandboxName.AUTO,
+    network: Annotated[NetworkName, typer.Option(help="Network of the agent's sandbox; the evaluator never has one.")] = NetworkName.NONE,
+    wall_seconds: Annotated[int | None, typer.Option(min=1, help="Another limit than the task's; kept apart on the board.")] = None,
+    turns: Annotated[int | None, typer.Option(min=1)] = None,
+    tokens: Annotated[int | None, typer.Option(min=1)] = None,
+    cost_usd: Annotated[float | None, typer.Option(min=0)] = None,
+    agents: AgentsFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run one cell: agent x task x tier, one repeat. A run that is done is not repeated."""
+    from runner.cell import Cell
+    from runner.execute import Options, run_cell
+    from tasks.schema import Release, Tier
+
+    asked = {"wall_seconds": wall_seconds, "turns": turns, "tokens": tokens, "cost_usd": cost_usd}
+    limits = {name: value for name, value in asked.items() if value is not None}
+    options = Options(runs_dir, data, sandbox.value, network.value, limits, agents)
+    cell = Cell(task, Tier(tier.value), Release(release.value), agent, repeat)
+    with _watched(str(cell), quiet=as_json) as watch:
+        outcome = run_cell(cell, options, watch)
+    _report(outcome, as_json)
+
+
+@app.command()
+def regrade(run: Path, data: DataDir = Path("data"), sandbox: Sandbox = SandboxName.AUTO, as_json: AsJson = False) -> None:
+    """Evaluate a finished run's stored submission again; the agent does not run."""
+    from runner.execute import regrade as regrade_run
+
+    _report(regrade_run(_run_folder(run), data, sandbox.value), as_json)
+
+
+@app.command()
+def rejudge(run: Path, data: DataDir = Path("data"), sandbox: Sandbox = SandboxName.AUTO, as_json: AsJson = False) -> None:
+    """Judge a finished run's stored trace again; neither agent nor evaluator runs."""
+    from runner.execute import rejudge as rejudge_run
+
+    _report(rejudge_run(_run_folder(run), data, sandbox.value), as_json)
+
+
+@app.command("list")
+def list_things(
+    what: Listing, runs_dir: RunsDir = Path("runs"), agents: AgentsFile = None, as_json: AsJson = False
+) -> None:
+    """List tasks, agents, or the runs in a folder."""
+    from runner import listing
+
+    rows = {
+        Listing.TASKS: listing.tasks,
+        Listing.AGENTS: lambda: listing.agents(agents),
+        Listing.RUNS: lambda: listing.runs(runs_dir),
+    }[what]()
+    _print_rows(rows, as_json)
+
+
+@app.command()
+def show(run: Path, as_json: AsJson = False) -> None:
+    """Show one run: scores, items with reasons, cases, what it cost, what it was made with."""
+    from runner.show import describe
+
+    folder = _run_folder(run)
+    print(describe(folder, as_json=as_json))
+
+
+@app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """Say what this machine can do: sandboxes and what each protects, packages, data, keys."""
+    from runner.doctor import examine
+
+    report = examine()
+    print(json.dumps(report.as_dict(), indent=1) if as_json else report.as_text())
+    if not report.usable:
+        raise typer.Exit(EXIT_ENVIRONMENT)
+
+
+@app.command()
+def images(rebuild: Annotated[bool, typer.Option(help="Build even if they are current.")] = False, as_json: AsJson = False) -> None:
+    """Build the agent and evaluator images for Docker."""
+    from runner.images.build import ensure_images
+
+    built = ensure_images(("agent", "evaluator"), rebuild=rebuild)
+    _print_rows([{"role": role, "image": image} for role, image in built.items()], as_json)
+
+
+@app.command()
+def demo(
+    runs_dir: RunsDir = Path("runs/demo"),
+    data: DataDir = Path("data"),
+    sandbox: Sandbox = SandboxName.AUTO,
+    as_json: AsJson = False,
+) -> None:
+    """Run the scripted baseline agent on phantoms: every task, both tiers. No key, no GPU, no network."""
+    from runner.demo import demo_cells
+    from runner.execute import Options, run_cell
+
+    options = Options(runs_dir, data, sandbox.value)
+    outcomes = []
+    for cell in demo_cells():
+        with _watched(str(cell), quiet=as_json) as watch:
+            outcomes.append(run_cell(cell, options, watch))
+    from runner.listing import summary
+
+    _print_rows([summary(outcome.record) for outcome in outcomes], as_json)
+    if not as_json:
+        print(f"\n{len(outcomes)} records under {runs_dir.resolve()}; look at one with: python -m runner show {outcomes[0].folder}")
+    if any(outcome.state == "unscored" for outcome in outcomes):
+        raise typer.Exit(EXIT_UNSCORED)
+
+
+def _run_folder(run: Path) -> Path:
+    from runner.errors import UsageProblem
+
+    if not (run / "cell.json").is_file():
+        raise UsageProblem(f"{run} is not a run folder: expected a cell.json in it (see 'list runs')")
+    return run
+
+
+def _report(outcome: Outcome, as_json: bool) -> None:
+    from runner.listing import summary
+
+    record = outcome.record
+    if as_json:
+        print(json.dumps({"state": outcome.state, "folder": str(outcome.folder), "record": record.model_dump(mode="json")}))
+    else:
+        if outcome.state == "already":
+            print(f"already done: {outcome.folder}")
+        _print_rows([summary(record)], as_json=False)
+        print(f"record: {outcome.folder / ('unscored.json' if outcome.state == 'unscored' else 'record.json')}")
+    if outcome.state == "unscored":
+        print(f"not scored ({record.end_reason}): {record.end_detail}; run the same command again", file=sys.stderr)
+        raise typer.Exit(EXIT_UNSCORED)
+
+
+def _watched(title: str, quiet: bool) -> Any:
+    from runner.progress import watching
+
+    return watching(title, quiet=quiet)
+
+
+def _print_rows(rows: Iterable[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(list(rows), indent=1, default=str))
+        return
+    from runner.tables import print_table
+
+    print_table(list(rows))
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    if "--json" in sys.argv:
+        print(json.dumps({"error": message, "exit": code}))
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(code)
+
+
+def main() -> None:
+    """Run the command line; what a user can cause ends in one line and an exit code, never in a traceback."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        _fail("interrupted; the same command goes on or starts the run afresh", EXIT_INTERRUPTED)
+    except Exception as error:
+        from runner.errors import exit_code_of
+
+        code = exit_code_of(error)
+        if code is None:
+            raise
+        _fail(str(error), code)

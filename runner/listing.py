@@ -1,0 +1,86 @@
+"""What is there: tasks, agents, runs - as plain rows for tables and JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hf_datasets.records import RecordError, RunRecord, load_record
+
+from runner.cell import RECORD, UNSCORED
+
+Row = dict[str, Any]
+
+
+def tasks() -> list[Row]:
+    from tasks.registry import all_tasks
+
+    return [
+        {
+            "task": task.id,
+            "track": task.track.value,
+            "modality": task.modality,
+            "dataset": task.source.dataset,
+            "metric": task.metric.headline,
+            "license": task.source.license,
+            "access": task.source.access,
+            "paper": "paper" if task.in_paper else "",
+            "wall_s": task.limits.wall_seconds,
+        }
+        for task in all_tasks()
+    ]
+
+
+def agents(profiles: Path | None = None) -> list[Row]:
+    from runner.agents import agent_rows
+
+    return agent_rows(profiles)
+
+
+def runs(folder: Path) -> list[Row]:
+    """One row a run folder; a bad record is listed by name instead of hiding the rest."""
+    rows: list[Row] = []
+    for cell in sorted(folder.glob("*/*/*/r*/cell.json")):
+        if ".attempt" in cell.parent.name:
+            continue
+        rows.append(_run_row(cell.parent))
+    return rows
+
+
+def _run_row(folder: Path) -> Row:
+    for name in (RECORD, UNSCORED):
+        if (folder / name).is_file():
+            try:
+                return summary(load_record(folder / name)) | {"folder": str(folder)}
+            except RecordError as error:
+                return _blank(folder, f"bad record: {error}")
+    return _blank(folder, "unfinished")
+
+
+def _blank(folder: Path, state: str) -> Row:
+    task, tier, agent, repeat = folder.parts[-4:]
+    names = {"task": task, "tier": tier, "agent": agent, "r": int(repeat.removeprefix("r"))}
+    return names | dict.fromkeys(SCORES) | {"end": state} | dict.fromkeys(COSTS) | {"folder": str(folder)}
+
+
+SCORES = ("OVERALL", "AGENTIC", "TASK", "S1", "S2", "S3", "S4", "S5")
+COSTS = ("codes", "turns", "min", "USD")
+
+
+def summary(record: RunRecord) -> Row:
+    """The row of a run, scores x100."""
+    values = (
+        record.overall, record.agentic, record.task_score, record.s1, record.s2, record.s3, record.s4, record.s5
+    )  # fmt: skip
+    return {
+        "task": record.task,
+        "tier": record.tier.value,
+        "agent": record.agent,
+        "r": record.repeat,
+        **{name: None if value is None else 100 * value for name, value in zip(SCORES, values, strict=True)},
+        "end": record.end_reason.value,
+        "codes": " ".join(record.error_codes),
+        "turns": record.turns,
+        "min": record.seconds_working / 60,
+        "USD": record.cost_usd,
+    }

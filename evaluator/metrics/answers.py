@@ -17,7 +17,10 @@ _ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
     "seventeen eighteen nineteen"
 ).split()
-_TENS = {word: 10 * (2 + place) for place, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split())}
+_TENS = {
+    word: 10 * (2 + place)
+    for place, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split())
+}
 _NUMBERS = {word: value for value, word in enumerate(_ONES)} | _TENS
 _ARTICLES = ("a", "an", "the")
 _YES, _NO = {"yes"}, {"no", "none"}

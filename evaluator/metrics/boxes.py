@@ -236,7 +236,9 @@ def _ranked(detections: Detections, limit: int | None) -> Detections:
 
 def _pairs(detections: Detections, references: References, threshold: float) -> _Pairs:
     """Every pair of the same image and class with an IoU of at least ``threshold`` (crowds: intersection over detection)."""
-    keys = np.concatenate([_stack(references.image, references.label), _stack(detections.image, detections.label)])
+    keys = np.concatenate(
+        [_stack(references.image, references.label), _stack(detections.image, detections.label)]
+    )
     group = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
     of_reference, of_detection = group[: references.image.size], group[references.image.size :]
     # References in the order of their boxes: what is found does not depend on the order of the file.
@@ -312,7 +314,11 @@ def _first_of_each(values: IntArray) -> IntArray:
 
 def _place_in_run(values: IntArray) -> IntArray:
     """0, 1, 2, ... within each run of equal values."""
-    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if values.size else np.empty(0, dtype=np.int64)
+    starts = (
+        np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+        if values.size
+        else np.empty(0, dtype=np.int64)
+    )
     return np.arange(values.size) - np.repeat(starts, np.diff(np.append(starts, values.size)))
 
 
@@ -325,7 +331,9 @@ def _columns(image: ArrayLike, label: ArrayLike, box: ArrayLike) -> tuple[IntArr
     labels = np.asarray(label, dtype=np.int64).reshape(-1)
     boxes = np.asarray(box, dtype=np.float64).reshape(-1, 4)
     if not images.size == labels.size == boxes.shape[0]:
-        raise ValueError(f"{images.size} images, {labels.size} labels and {boxes.shape[0]} boxes do not belong together")
+        raise ValueError(
+            f"{images.size} images, {labels.size} labels and {boxes.shape[0]} boxes do not belong together"
+        )
     if not np.isfinite(boxes).all():
         raise ValueError("box coordinates must be finite")
     return images, labels, boxes

@@ -102,7 +102,9 @@ def auroc_macro(reference: Sequence[str], probabilities: ArrayLike, classes: Seq
     """
     table = _finite(probabilities)
     if table.shape != (len(reference), len(classes)):
-        raise ValueError(f"expected probabilities of shape {(len(reference), len(classes))}, found {table.shape}")
+        raise ValueError(
+            f"expected probabilities of shape {(len(reference), len(classes))}, found {table.shape}"
+        )
     if np.any(np.abs(table.sum(axis=1) - 1.0) > 1e-3):
         raise ValueError("each row of probabilities must add up to 1")
     truth = np.asarray(reference)

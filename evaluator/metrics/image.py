@@ -32,7 +32,11 @@ class Psnr(NamedTuple):
 
 
 def ssim(
-    reference: NDArray[np.generic], prediction: NDArray[np.generic], data_range: float, *, slice_axis: int = -1
+    reference: NDArray[np.generic],
+    prediction: NDArray[np.generic],
+    data_range: float,
+    *,
+    slice_axis: int = -1,
 ) -> float:
     """Structural similarity, ``ssim_gaussian``.
 

@@ -59,7 +59,9 @@ def dice(reference_mask: Mask, prediction_mask: Mask) -> float:
     return 2.0 * int(np.count_nonzero(reference_mask & prediction_mask)) / total
 
 
-def dice_per_label(reference: LabelMap, prediction: LabelMap, labels: Sequence[int]) -> dict[int, float | None]:
+def dice_per_label(
+    reference: LabelMap, prediction: LabelMap, labels: Sequence[int]
+) -> dict[int, float | None]:
     """Dice coefficient of every label, counted in one pass.
 
     Parameters
@@ -263,7 +265,9 @@ def _distances(
     return result
 
 
-def _points(flat: NDArray[np.int64], shape: tuple[int, ...], spacing: NDArray[np.float64]) -> NDArray[np.float64]:
+def _points(
+    flat: NDArray[np.int64], shape: tuple[int, ...], spacing: NDArray[np.float64]
+) -> NDArray[np.float64]:
     return np.stack(np.unravel_index(flat, shape), axis=1) * spacing
 
 

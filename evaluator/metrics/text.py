@@ -154,7 +154,12 @@ def _cider_case(prediction: str, reference: str, frequencies: DocumentFrequencie
         left, right = _weights(ours, order, frequencies), _weights(theirs, order, frequencies)
         norms = math.hypot(*left.values()) * math.hypot(*right.values())
         if norms > 0.0:
-            total += sum(min(value, right[ngram]) * right[ngram] for ngram, value in left.items() if ngram in right) / norms
+            total += (
+                sum(
+                    min(value, right[ngram]) * right[ngram] for ngram, value in left.items() if ngram in right
+                )
+                / norms
+            )
     return 10.0 * penalty * total / MAX_ORDER
 
 
@@ -162,7 +167,8 @@ def _weights(tokens: list[str], order: int, frequencies: DocumentFrequencies) ->
     documents = math.log(max(1, frequencies.n_documents))
     counts = _ngrams(tokens, order)
     return {
-        ngram: count * (documents - math.log(max(1, frequencies.counts.get(ngram, 0)))) for ngram, count in counts.items()
+        ngram: count * (documents - math.log(max(1, frequencies.counts.get(ngram, 0))))
+        for ngram, count in counts.items()
     }
 
 

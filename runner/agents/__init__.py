@@ -1,0 +1,88 @@
+"""Agents by name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from runner.agents.base import Agent
+from runner.errors import EnvironmentProblem, unknown
+
+__all__ = ["Agent", "agent_names", "agent_rows", "load_agent"]
+
+
+def agent_names(agents_file: Path | None = None) -> list[str]:
+    """Names that :func:`load_agent` knows."""
+    from runner.agents.profiles import load_profiles
+
+    return sorted(load_profiles(agents_file))
+
+
+def agent_rows(agents_file: Path | None = None) -> list[dict[str, Any]]:
+    """One row a profile, for a table."""
+    from runner.agents.profiles import ChatProfile, load_profiles
+
+    rows = []
+    for name, profile in sorted(load_profiles(agents_file).items()):
+        chat = profile if isinstance(profile, ChatProfile) else None
+        prices = chat.prices if chat else None
+        rows.append(
+            {
+                "agent": name,
+                "kind": profile.kind,
+                "model": chat.model if chat else None,
+                "key": _key_state(chat.key_env) if chat else None,
+                "usd_in": prices.input if prices else None,
+                "usd_out": prices.output if prices else None,
+            }
+        )
+    return rows
+
+
+def load_agent(name: str, agents_file: Path | None = None) -> Agent:
+    """The agent of a profile, ready to run.
+
+    Raises
+    ------
+    UsageProblem
+        No such profile, or the profile file cannot be read.
+    EnvironmentProblem
+        The profile's key is not set.
+    """
+    from runner.agents.profiles import BaselineProfile, ChatProfile, NoopProfile, load_profiles
+
+    profiles = load_profiles(agents_file)
+    if name not in profiles:
+        raise unknown("agent", name, profiles)
+    profile = profiles[name]
+    if isinstance(profile, BaselineProfile):
+        from runner.agents.baseline import Baseline
+
+        return Baseline()
+    if isinstance(profile, NoopProfile):
+        from runner.agents.noop import NoopAgent
+
+        return NoopAgent(name)
+    if isinstance(profile, ChatProfile):
+        from runner.agents.chat import ChatAgent
+
+        return ChatAgent(name, profile, _key(name, profile.key_env))
+    from runner.agents.replay import ReplayAgent
+
+    return ReplayAgent(name, profile.trace)
+
+
+def _key(agent: str, variable: str | None) -> str:
+    if variable is None:
+        return "none"
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        raise EnvironmentProblem(f"agent {agent!r} needs a key: set the environment variable {variable}")
+    return key
+
+
+def _key_state(variable: str | None) -> str | None:
+    if variable is None:
+        return None
+    return f"{variable} ({'set' if os.environ.get(variable) else 'not set'})"

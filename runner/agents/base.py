@@ -12,14 +12,20 @@ class Agent(Protocol):
     trace.
     """
 
-    name: str
-    """As in ``--agent`` and in the run folder's path."""
+    @property
+    def name(self) -> str:
+        """As in ``--agent`` and in the run folder's path."""
+        ...
 
-    model: str | None
-    """Id at the provider; None when no model is behind it."""
+    @property
+    def model(self) -> str | None:
+        """Id at the provider; None when no model is behind it."""
+        ...
 
-    price_source: str | None
-    """Where the prices behind ``cost_usd`` come from; None when the cost is not known or nothing costs."""
+    @property
+    def price_source(self) -> str | None:
+        """Where the prices behind ``cost_usd`` come from; None where no cost is known."""
+        ...
 
     def run(self, session: Session) -> None:
         """Take turns until ``session.ended`` is set.

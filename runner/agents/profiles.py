@@ -1,0 +1,139 @@
+"""Agent profiles: what ``agents.yaml`` and a user's ``--agents`` file may say."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import AfterValidator, Field, JsonValue, PositiveFloat, PositiveInt, ValidationError
+
+from evaluator.trace import Usage
+from runner.errors import UsageProblem
+from tasks.schema import Strict
+
+PUBLISHED = Path(__file__).parent.parent / "agents.yaml"
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=64)]
+"""Also a folder name in ``runs/``."""
+
+NOT_DECODING = frozenset({"model", "messages", "tools", "tool_choice", "stream", "stream_options", "n"})
+
+
+def _no_reserved(decoding: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    if reserved := sorted(NOT_DECODING & decoding.keys()):
+        raise ValueError(f"{', '.join(reserved)} cannot be set here; the runner sets it")
+    return decoding
+
+
+class Prices(Strict):
+    """US dollars per million tokens. Without ``cached``, cached tokens cost what input costs."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    cached: float | None = Field(default=None, ge=0)
+    source: str
+    date: date
+
+    def cost(self, usage: Usage) -> float:
+        """US dollars of one reply."""
+        cached = self.input if self.cached is None else self.cached
+        fresh = max(0, usage.input - usage.cached)
+        return (fresh * self.input + usage.cached * cached + usage.output * self.output) / 1e6
+
+
+class Retries(Strict):
+    """How long one turn may wait for its provider, in seconds. The run as a whole has a cap of its own."""
+
+    tries: PositiveInt = 8
+    first_wait: PositiveFloat = 2.0
+    longest_wait: PositiveFloat = 120.0
+    total_wait: PositiveFloat = 900.0
+
+
+class ChatProfile(Strict):
+    """A model behind an OpenAI-compatible endpoint."""
+
+    kind: Literal["chat"]
+    model: str
+    base_url: str = Field(pattern=r"^https?://")
+    key_env: str | None = Field(
+        default=None, description="Name of the variable that holds the key; none for a local server"
+    )
+    context_tokens: PositiveInt
+    max_output_tokens: PositiveInt | None = Field(
+        default=None, description="The provider's default when absent"
+    )
+    stream: bool = False
+    request_seconds: PositiveFloat = 600.0
+    decoding: Annotated[dict[str, JsonValue], AfterValidator(_no_reserved)] = Field(
+        default={},
+        description="Extra fields of the request, such as temperature; empty is the provider's default",
+    )
+    prices: Prices | None = None
+    retries: Retries = Retries()
+
+
+class BaselineProfile(Strict):
+    """The scripted agent."""
+
+    kind: Literal["baseline"]
+
+
+class NoopProfile(Strict):
+    """Submits nothing."""
+
+    kind: Literal["noop"]
+
+
+class ReplayProfile(Strict):
+    """Does again what a recorded trace says. A relative path counts from the profile's file."""
+
+    kind: Literal["replay"]
+    trace: Path
+
+
+Profile = Annotated[ChatProfile | BaselineProfile | NoopProfile | ReplayProfile, Field(discriminator="kind")]
+
+
+class ProfileFile(Strict):
+    agents: dict[Name, Profile]
+
+
+def load_profiles(extra: Path | None = None) -> dict[str, Profile]:
+    """The published profiles, and those of ``extra``.
+
+    Raises
+    ------
+    UsageProblem
+        ``extra`` is absent, is not a profile file, or redefines a name.
+    """
+    profiles = _read(PUBLISHED)
+    if extra is None:
+        return profiles
+    added = _read(extra)
+    if taken := sorted(profiles.keys() & added.keys()):
+        raise UsageProblem(f"{extra}: {', '.join(taken)} is the name of a published profile; choose another")
+    return {**profiles, **added}
+
+
+def _read(path: Path) -> dict[str, Profile]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        agents = ProfileFile.model_validate(content).agents
+    except OSError as error:
+        raise UsageProblem(f"{path}: expected a file with agent profiles; {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageProblem(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise UsageProblem(f"{path} is not a profile file: {where}: {first['msg']}") from None
+    return {name: _anchored(profile, path.parent) for name, profile in agents.items()}
+
+
+def _anchored(profile: Profile, folder: Path) -> Profile:
+    if isinstance(profile, ReplayProfile):
+        return profile.model_copy(update={"trace": folder / profile.trace})
+    return profile

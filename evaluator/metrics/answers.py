@@ -1,8 +1,8 @@
 """Answers to questions about images: normalisation, exact match, token F1, yes/no and option letters.
 
-The normal form differs from the VQA v2 and SQuAD scripts where those are wrong for medicine: only a *leading* article is
-dropped (else "hepatitis a" equals "hepatitis"), number words reach 99, numbers compare by value, Unicode is folded (NFKC).
-`docs/metrics.md` lists the differences.
+The normal form differs from the VQA v2 and SQuAD scripts where those are wrong for medicine: only a *leading*
+article is dropped (else "hepatitis a" equals "hepatitis"), number words reach 99, numbers compare by value,
+Unicode is folded (NFKC). `docs/metrics.md` lists the differences.
 """
 
 from __future__ import annotations
@@ -13,15 +13,25 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-    "seventeen eighteen nineteen"
-).split()
+_ONES = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+_TEENS = [
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
 _TENS = {
-    word: 10 * (2 + place)
-    for place, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split())
+    word: 10 * place
+    for place, word in enumerate(
+        ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], 2
+    )
 }
-_NUMBERS = {word: value for value, word in enumerate(_ONES)} | _TENS
+_NUMBERS = {word: value for value, word in enumerate(_ONES + _TEENS)} | _TENS
 _ARTICLES = ("a", "an", "the")
 _YES, _NO = {"yes"}, {"no", "none"}
 
@@ -57,10 +67,10 @@ def normalise(text: str) -> str:
     Returns
     -------
     str
-        NFKC, case-folded, one space between tokens; apostrophes removed, other punctuation a space (kept: a decimal point,
-        a slash between digits, a sign before a number, and symbols such as % and °); thousands separators removed, number
-        and unit apart, number words 0-99 and numbers in one form; a leading article dropped when something follows it.
-        Empty when nothing remains.
+        NFKC, case-folded, one space between tokens; apostrophes removed, other punctuation a space (kept: a
+        decimal point, a slash between digits, a sign before a number, and symbols such as % and °); thousands
+        separators removed, number and unit apart, number words 0-99 and numbers in one form; a leading
+        article dropped when something follows it. Empty when nothing remains.
     """
     return " ".join(_tokens(text))
 
@@ -72,14 +82,14 @@ def exact_match(prediction: str, reference: str, *, closed: bool = False) -> boo
     ----------
     prediction, reference : str
     closed : bool
-        The question asks for yes or no. When the reference then is yes or no, only the decision counts ("No, there is
-        none" equals "no"); an answer that says both is wrong.
+        The question asks for yes or no. When the reference then is yes or no, only the decision counts ("No,
+        there is none" equals "no"); an answer that says both is wrong.
 
     Returns
     -------
     bool
-        Never true for an answer whose normal form is empty. A hyphenated word equals its spaced and its joined form.
-        "none" equals the number 0.
+        Never true for an answer whose normal form is empty. A hyphenated word equals its spaced and its
+        joined form. "none" equals the number 0.
     """
     if closed and (expected := yes_no(reference)) is not None:
         return yes_no(prediction) == expected
@@ -90,7 +100,10 @@ def exact_match(prediction: str, reference: str, *, closed: bool = False) -> boo
 
 
 def token_f1(prediction: str, reference: str) -> float:
-    """F1 of the bags of tokens of both normal forms, in [0, 1]; 1 where `exact_match` holds (Rajpurkar et al., 2016)."""
+    """F1 of the bags of tokens of both normal forms, in [0, 1].
+
+    1 where `exact_match` holds (Rajpurkar et al., 2016).
+    """
     if exact_match(prediction, reference):
         return 1.0
     answer, key = Counter(_tokens(prediction)), Counter(_tokens(reference))
@@ -108,8 +121,8 @@ def yes_no(text: str) -> bool | None:
     Returns
     -------
     bool or None
-        True for a leading "yes", False for a leading "no" or "none" (after an optional "the answer is"). None when the
-        answer starts otherwise, or says both.
+        True for a leading "yes", False for a leading "no" or "none" (after an optional "the answer is"). None
+        when the answer starts otherwise, or says both.
     """
     tokens = _ANSWER_PREFIX.sub("", normalise(text)).split()
     said = set(tokens)
@@ -132,25 +145,26 @@ def option_letter(text: str, options: Mapping[str, str] | Sequence[str]) -> str 
     Returns
     -------
     str or None
-        The upper-case letter. In order: the letter alone; the last explicit declaration ("answer is X", a boxed X);
-        a letter that starts the answer with a bracket, point or colon; a single bracketed letter; the text of exactly one
-        option. None when the answer names no option of this question, or two. An article "A" or pronoun "I" never decides.
+        The upper-case letter. In order: the letter alone; the last explicit declaration ("answer is X", a
+        boxed X); a letter that starts the answer with a bracket, point or colon; a single bracketed letter;
+        the text of exactly one option. None when the answer names no option of this question, or two. An
+        article "A" or pronoun "I" never decides.
     """
     choices = _choices(options)
     text = unicodedata.normalize("NFKC", text).strip()
     if bare := _BARE_LETTER.match(text):
-        return _option(bare[1], choices)
+        return _option(str(bare[1]), choices)
     declared = [match for match in _DECLARATION.finditer(text) if _declares(match, choices)]
     if declared:
         second = declared[-1]["other"]
         if second is not None and second.upper() in choices:
             return None
-        return _option(declared[-1]["letter"], choices)
+        return _option(str(declared[-1]["letter"]), choices)
     if (leading := _LEADING_LETTER.match(text)) and leading[1].upper() in choices:
-        return leading[1].upper()
+        return str(leading[1]).upper()
     bracketed = {letter.upper() for letter in _BRACKETED_LETTER.findall(text)} & choices.keys()
     if len(bracketed) == 1:
-        return bracketed.pop()
+        return str(bracketed.pop())
     named = [letter for letter, words in choices.items() if words and exact_match(text, words)]
     return named[0] if len(named) == 1 else None
 

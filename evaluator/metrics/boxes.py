@@ -1,8 +1,8 @@
 """Average precision and its relatives for boxes, without a loop over boxes.
 
-Boxes are ``x1, y1, x2, y2`` in pixels, not clipped to the image. Images and classes are integers; ``image`` must follow the
-order of the case ids, because equal scores are ranked by (score descending, image, box), which makes every number here
-independent of the order of files and of the boxes in them.
+Boxes are ``x1, y1, x2, y2`` in pixels, not clipped to the image. Images and classes are integers; ``image``
+must follow the order of the case ids, because equal scores are ranked by (score descending, image, box),
+which makes every number here independent of the order of files and of the boxes in them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ RECALL_POINTS = np.linspace(0.0, 1.0, 101)
 
 @dataclass(frozen=True)
 class References:
-    """Reference boxes: ``image`` (n,), ``label`` (n,), ``box`` (n, 4); ``crowd`` (n,) marks regions that are ignored."""
+    """Reference boxes: ``image`` (n,), ``label`` (n,), ``box`` (n, 4).
+
+    ``crowd`` (n,) marks regions that are ignored.
+    """
 
     image: IntArray
     label: IntArray
@@ -111,8 +114,9 @@ def coco_ap(
 
     Notes
     -----
-    Lin et al., ECCV 2014, as in pycocotools: greedy by score, each detection takes the free reference of highest IoU;
-    an unmatched detection inside a crowd region (by its own area) is neither hit nor false positive.
+    Lin et al., ECCV 2014, as in pycocotools: greedy by score, each detection takes the free reference of
+    highest IoU; an unmatched detection inside a crowd region (by its own area) is neither hit nor false
+    positive.
     """
     detections = _ranked(predictions, max_detections)
     pairs = _pairs(detections, references, min(iou_thresholds))
@@ -137,12 +141,15 @@ def map50(
 def map_50_95(
     references: References, predictions: Detections, classes: Sequence[str], max_detections: int = 100
 ) -> float | None:
-    """COCO's AP@[.5:.95]: mean over IoU 0.50, 0.55, ... 0.95 and classes, in [0, 1]; None without any reference box."""
+    """COCO's AP@[.5:.95]: mean over IoU 0.50, 0.55, ... 0.95 and classes, in [0, 1].
+
+    None without any reference box.
+    """
     return coco_ap(references, predictions, classes, COCO_THRESHOLDS, max_detections).mean
 
 
 def voc_ap50(references: References, predictions: Detections, classes: Sequence[str]) -> float | None:
-    """PASCAL VOC average precision at IoU 0.5, all points, mean over the classes that occur in the references.
+    """PASCAL VOC average precision at IoU 0.5, all points, mean over the classes of the references.
 
     Returns
     -------
@@ -151,8 +158,9 @@ def voc_ap50(references: References, predictions: Detections, classes: Sequence[
 
     Notes
     -----
-    Everingham et al., IJCV 2010 (rules of VOC2010 on): a detection is held against the reference it overlaps most, and is a
-    false positive when that one was found already, even if another would still match. No limit on detections.
+    Everingham et al., IJCV 2010 (rules of VOC2010 on): a detection is held against the reference it overlaps
+    most, and is a false positive when that one was found already, even if another would still match. No limit
+    on detections.
     """
     detections = _ranked(predictions, None)
     pairs = _pairs(detections, references, 0.5)
@@ -181,8 +189,8 @@ def froc_recall(
     Returns
     -------
     dict of float to float, or None
-        Rate -> highest recall, in [0, 1], reached by a score threshold with at most that many false positives per image
-        on average. None without any reference box.
+        Rate -> highest recall, in [0, 1], reached by a score threshold with at most that many false positives
+        per image on average. None without any reference box.
     """
     n_references = int(np.count_nonzero(~references.crowd))
     if n_references == 0:
@@ -200,7 +208,10 @@ def froc_recall(
 
 
 def f1_at_iou(references: References, predictions: Detections, iou_threshold: float = 0.5) -> float:
-    """F1 of all boxes with the right class at one IoU, whatever their score; in [0, 1], 1 when there is no box at all."""
+    """F1 of all boxes with the right class at one IoU, whatever their score.
+
+    In [0, 1], 1 when there is no box at all.
+    """
     detections = _ranked(predictions, None)
     hit, ignored = _match(
         _pairs(detections, references, iou_threshold), references, detections.score.size, iou_threshold
@@ -211,7 +222,10 @@ def f1_at_iou(references: References, predictions: Detections, iou_threshold: fl
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Detections and references of one image and class that overlap enough, best detection first, best overlap first."""
+    """Detections and references of one image and class that overlap enough, best detection first.
+
+    Best overlap first.
+    """
 
     detection: IntArray
     reference: IntArray
@@ -235,7 +249,10 @@ def _ranked(detections: Detections, limit: int | None) -> Detections:
 
 
 def _pairs(detections: Detections, references: References, threshold: float) -> _Pairs:
-    """Every pair of the same image and class with an IoU of at least ``threshold`` (crowds: intersection over detection)."""
+    """Every pair of the same image and class with an IoU of at least ``threshold`` (crowds.
+
+    Intersection over detection).
+    """
     keys = np.concatenate(
         [_stack(references.image, references.label), _stack(detections.image, detections.label)]
     )
@@ -286,7 +303,8 @@ def _iou(ours: FloatArray, theirs: FloatArray, crowd: Mask) -> FloatArray:
     shared = np.prod(np.maximum(overlap, 0.0), axis=1)
     area = np.prod(ours[:, 2:] - ours[:, :2], axis=1)
     union = np.where(crowd, area, area + np.prod(theirs[:, 2:] - theirs[:, :2], axis=1) - shared)
-    return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
+    iou: FloatArray = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
+    return iou
 
 
 def _interpolated(hit: Mask, n_references: int) -> float:

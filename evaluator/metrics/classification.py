@@ -35,8 +35,8 @@ def macro_f1(
     reference, prediction : sequences of equal length
         Class names; a None prediction counts as a miss of the reference class and as no other class.
     labels : sequence of str, optional
-        Classes in the mean. Default: every class that occurs on either side, so a class predicted without any reference
-        costs; give the reference's classes to leave it out.
+        Classes in the mean. Default: every class that occurs on either side, so a class predicted without any
+        reference costs; give the reference's classes to leave it out.
 
     Returns
     -------
@@ -92,7 +92,8 @@ def auroc_macro(reference: Sequence[str], probabilities: ArrayLike, classes: Seq
     ----------
     reference : (n,) sequence of class names
     probabilities : (n, c) array
-        Rows add up to 1 within 1e-3 (checked here, since a row of logits would change the order between cases).
+        Rows add up to 1 within 1e-3 (checked here, since a row of logits would change the order between
+        cases).
     classes : (c,) sequence of class names
 
     Returns

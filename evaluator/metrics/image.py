@@ -1,7 +1,7 @@
 """Fidelity of restored and synthesised images, always against a data range fixed by the task.
 
-A range taken from the prediction, or from one image, moves the score without any change of the picture; so every function
-that needs one takes it as an argument and guesses nothing.
+A range taken from the prediction, or from one image, moves the score without any change of the picture; so
+every function that needs one takes it as an argument and guesses nothing.
 """
 
 from __future__ import annotations
@@ -56,9 +56,10 @@ def ssim(
 
     Notes
     -----
-    Wang et al., IEEE TIP 13(4), 2004: Gaussian window 11x11 with sigma 1.5, K1 = 0.01, K2 = 0.03, population covariance,
-    mean over the pixels whose window lies inside the image (a 5 pixel frame is left out). Equal to scikit-image's
-    ``structural_similarity(gaussian_weights=True, sigma=1.5, use_sample_covariance=False)``.
+    Wang et al., IEEE TIP 13(4), 2004: Gaussian window 11x11 with sigma 1.5, K1 = 0.01, K2 = 0.03, population
+    covariance, mean over the pixels whose window lies inside the image (a 5 pixel frame is left out). Equal
+    to scikit-image's ``structural_similarity(gaussian_weights=True, sigma=1.5,
+    use_sample_covariance=False)``.
     """
     _require_comparable(reference, prediction)
     _require_range(data_range)
@@ -82,7 +83,8 @@ def psnr(reference: NDArray[np.generic], prediction: NDArray[np.generic], data_r
     Returns
     -------
     Psnr
-        Decibels, at most 100 (identical images are infinite; the cap keeps means finite), and whether the cap was used.
+        Decibels, at most 100 (identical images are infinite; the cap keeps means finite), and whether the cap
+        was used.
     """
     _require_range(data_range)
     error = rmse(reference, prediction)
@@ -93,12 +95,18 @@ def psnr(reference: NDArray[np.generic], prediction: NDArray[np.generic], data_r
 
 
 def mae(reference: NDArray[np.generic], prediction: NDArray[np.generic], mask: Mask | None = None) -> float:
-    """Mean absolute error in the unit of the images, >= 0; over ``mask`` where one is given (an empty mask is refused)."""
+    """Mean absolute error in the unit of the images, >= 0.
+
+    Over ``mask`` where one is given (an empty mask is refused).
+    """
     return float(np.mean(np.abs(_difference(reference, prediction, mask))))
 
 
 def rmse(reference: NDArray[np.generic], prediction: NDArray[np.generic], mask: Mask | None = None) -> float:
-    """Root mean square error in the unit of the images, >= 0; over ``mask`` where one is given (an empty mask is refused)."""
+    """Root mean square error in the unit of the images, >= 0.
+
+    Over ``mask`` where one is given (an empty mask is refused).
+    """
     return float(np.sqrt(np.mean(np.square(_difference(reference, prediction, mask)))))
 
 
@@ -110,7 +118,8 @@ def _difference(
         if not mask.any():
             raise ValueError("the mask is empty: no pixel to compare")
         reference, prediction = reference[mask], prediction[mask]
-    return np.subtract(prediction, reference, dtype=np.float64)
+    difference: NDArray[np.float64] = np.subtract(prediction, reference, dtype=np.float64)
+    return difference
 
 
 def _ssim_slice(reference: NDArray[np.generic], prediction: NDArray[np.generic], data_range: float) -> float:
@@ -125,11 +134,14 @@ def _ssim_slice(reference: NDArray[np.generic], prediction: NDArray[np.generic],
     for start in range(0, rows, _BLOCK_ROWS):
         block = slice(start, min(start + _BLOCK_ROWS, rows) + 2 * SSIM_RADIUS)
         total += _ssim_sum(ref[block], pred[block], c1, c2)
-    return total / (rows * (ref.shape[1] - 2 * SSIM_RADIUS))
+    return float(total / (rows * (ref.shape[1] - 2 * SSIM_RADIUS)))
 
 
 def _ssim_sum(x: NDArray[np.float64], y: NDArray[np.float64], c1: float, c2: float) -> float:
-    """Sum of the SSIM map of a block. Only the sum of the two variances enters, so four moments do instead of five."""
+    """Sum of the SSIM map of a block.
+
+    Only the sum of the two variances enters, so four moments do instead of five.
+    """
     moments = np.empty((4, *x.shape))
     moments[0], moments[1] = x, y
     np.multiply(x, y, out=moments[2])
@@ -153,7 +165,10 @@ _WEIGHTS = _gaussian()
 
 
 def _blur(stack: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
-    """Gaussian filter along one axis, where the window fits. Taps of equal weight are added before they are scaled."""
+    """Gaussian filter along one axis, where the window fits.
+
+    Taps of equal weight are added before they are scaled.
+    """
     size = stack.shape[axis] - 2 * SSIM_RADIUS
 
     def tap(offset: int) -> NDArray[np.float64]:

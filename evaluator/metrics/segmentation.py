@@ -1,8 +1,9 @@
 """Overlap and surface metrics of label maps: every label in one pass over the volume.
 
-Definitions: `dice` is 2|A∩B| / (|A|+|B|). Surfaces are sets of *border voxels*: foreground voxels with at least one of
-their 6 (in 2-D: 4) face neighbours outside of the object, where everything outside of the volume is outside of the object.
-`nsd_voxel` and `hd95_directed_max` follow Metrics Reloaded (Maier-Hein et al., Nature Methods 2024) on those border voxels.
+Definitions: `dice` is 2|A∩B| / (|A|+|B|). Surfaces are sets of *border voxels*: foreground voxels with at
+least one of their 6 (in 2-D: 4) face neighbours outside of the object, where everything outside of the volume
+is outside of the object. `nsd_voxel` and `hd95_directed_max` follow Metrics Reloaded (Maier-Hein et al.,
+Nature Methods 2024) on those border voxels.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ Mask = NDArray[np.bool_]
 
 MAX_LABEL = 65_535
 MAX_BORDER_VOXELS = 6_000_000
-"""Border voxels of all labels of one map. 117 organs at 512x512x300 have about 2 million; a noise mask has 79 million."""
+"""Border voxels of all labels of one map. 117 organs at 512x512x300 have about 2 million.
+
+A noise mask has 79 million.
+"""
 
 TOLERANCE_SLACK_MM = 1e-9
 """Keeps a distance that equals the tolerance inside it despite float rounding."""
@@ -29,7 +33,10 @@ _SLAB_VOXELS = 1 << 20
 
 
 class SurfaceTooLarge(Exception):
-    """The border has more voxels than the guard allows: noise, not anatomy, and minutes of distance queries."""
+    """The border has more voxels than the guard allows: noise, not anatomy.
+
+    And minutes of distance queries.
+    """
 
 
 class Surface(NamedTuple):
@@ -87,12 +94,15 @@ def dice_per_label(
 def count_labels(
     reference: LabelMap, prediction: LabelMap
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Voxels of each label in the reference, in the prediction and in both at once (three arrays indexed by label)."""
+    """Voxels of each label in the reference.
+
+    In the prediction and in both at once (three arrays indexed by label).
+    """
     _require_same_shape(reference, prediction)
     size = 1 + max(_largest_label(reference), _largest_label(prediction))
     if size > 512:
         return _count_separately(reference, prediction, size)
-    # One table of pairs costs one bincount a slab instead of three; at 512 labels it is 2 MB and still fits the cache.
+    # One table of pairs costs one bincount a slab instead of three; at 512 labels it still fits the cache.
     pairs = np.zeros(size * size, dtype=np.int64)
     for ref, pred in _slabs(reference, prediction):
         code = ref.astype(np.intp)
@@ -144,8 +154,13 @@ def surface(
     SurfaceTooLarge
         A mask has more than ``max_border_voxels`` border voxels.
     """
-    maps = (np.asarray(mask, dtype=bool).view(np.uint8) for mask in (reference_mask, prediction_mask))
-    return surface_per_label(*maps, [1], spacing, {1: tolerance_mm}, max_border_voxels=max_border_voxels)[1]
+    reference, prediction = (
+        np.asarray(mask, dtype=bool).view(np.uint8) for mask in (reference_mask, prediction_mask)
+    )
+    found = surface_per_label(
+        reference, prediction, [1], spacing, tolerance_mm, max_border_voxels=max_border_voxels
+    )
+    return found[1]
 
 
 def surface_per_label(
@@ -218,8 +233,8 @@ def lesion_f1(reference_mask: Mask, prediction_mask: Mask) -> float:
     Returns
     -------
     float
-        In [0, 1]. Recall counts reference lesions that are touched, precision counts predicted components that touch one,
-        so one component over two lesions finds both. 1 when both are empty.
+        In [0, 1]. Recall counts reference lesions that are touched, precision counts predicted components
+        that touch one, so one component over two lesions finds both. 1 when both are empty.
     """
     _require_same_shape(reference_mask, prediction_mask)
     neighbours = np.ones((3,) * reference_mask.ndim, dtype=bool)
@@ -256,7 +271,10 @@ def _compare(
 def _distances(
     start: NDArray[np.int64], end: NDArray[np.int64], shape: tuple[int, ...], spacing: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Distance in mm from each border voxel of ``start`` to the nearest one of ``end``; both sorted flat indices."""
+    """Distance in mm from each border voxel of ``start`` to the nearest one of ``end``.
+
+    Both sorted flat indices.
+    """
     result = np.zeros(start.size)
     apart = ~np.isin(start, end, assume_unique=True)
     if apart.any():
@@ -299,7 +317,10 @@ def _borders(labels: LabelMap, wanted: NDArray[np.bool_], limit: int) -> dict[in
 
 
 def _edges(labels: LabelMap, start: int, stop: int) -> NDArray[np.bool_]:
-    """Which voxels of planes ``start:stop`` touch another value, or the outside, through a face (flattened)."""
+    """Which voxels of planes ``start:stop`` touch another value, or the outside.
+
+    Through a face (flattened).
+    """
     low, high = max(start - 1, 0), min(stop + 1, labels.shape[0])
     around = labels[low:high]
     steps = np.zeros(around.shape, dtype=bool)
@@ -315,11 +336,15 @@ def _edges(labels: LabelMap, start: int, stop: int) -> NDArray[np.bool_]:
     if stop == labels.shape[0]:
         steps[-1] = True
     inner = slice(start - low, start - low + (stop - start))
-    return (steps[inner] & (around[inner] != 0)).ravel()
+    edges: NDArray[np.bool_] = (steps[inner] & (around[inner] != 0)).ravel()
+    return edges
 
 
 def _foreground_box(reference: LabelMap, prediction: LabelMap) -> tuple[slice, ...]:
-    """The smallest box that holds every foreground voxel of both maps. What lies outside of it is background."""
+    """The smallest box that holds every foreground voxel of both maps.
+
+    What lies outside of it is background.
+    """
     box = []
     for axis in range(reference.ndim):
         others = tuple(other for other in range(reference.ndim) if other != axis)
@@ -329,7 +354,10 @@ def _foreground_box(reference: LabelMap, prediction: LabelMap) -> tuple[slice, .
 
 
 def _slabs(reference: LabelMap, prediction: LabelMap) -> Iterator[tuple[LabelMap, LabelMap]]:
-    """Flat pieces of both maps in the same voxel order, small enough that a 64-bit copy of one stays in the cache."""
+    """Flat pieces of both maps in the same voxel order.
+
+    Small enough that a 64-bit copy of one stays in the cache.
+    """
     if reference.flags.f_contiguous and not reference.flags.c_contiguous:
         reference, prediction = reference.T, prediction.T
     if reference.ndim == 0:

@@ -1,6 +1,7 @@
 """N-gram metrics of generated text, on one stated tokenisation for both sides.
 
-These carry little meaning alone: one dropped "no" keeps BLEU-4 at .86. They stand beside the label metrics of `chest`.
+These carry little meaning alone: one dropped "no" keeps BLEU-4 at .86. They stand beside the label metrics of
+`chest`.
 """
 
 from __future__ import annotations
@@ -29,16 +30,19 @@ def tokenise(text: str) -> list[str]:
     Returns
     -------
     list of str
-        NFKC, lower case; words (with inner hyphens and apostrophes), numbers (with inner points and commas) and single
-        punctuation marks. White space of any kind separates. De-identification marks (XXXX, ___) are left out, since no
-        one can predict them.
+        NFKC, lower case; words (with inner hyphens and apostrophes), numbers (with inner points and commas)
+        and single punctuation marks. White space of any kind separates. De-identification marks (XXXX, ___)
+        are left out, since no one can predict them.
     """
     folded = unicodedata.normalize("NFKC", text).lower()
     return [token for token in _TOKEN.findall(folded) if not _MASKED.match(token)]
 
 
 def words(text: str) -> list[str]:
-    """Lower-case runs of letters and digits, without punctuation and de-identification marks (ROUGE's tokens)."""
+    """Lower-case runs of letters and digits.
+
+    Without punctuation and de-identification marks (ROUGE's tokens).
+    """
     folded = unicodedata.normalize("NFKC", text).lower()
     return [word for word in _WORD.findall(folded) if not _MASKED.match(word)]
 
@@ -53,10 +57,10 @@ def bleu(predictions: Sequence[str], references: Sequence[str]) -> tuple[float, 
     Returns
     -------
     (b1, b2, b3, b4)
-        Each in [0, 1]: the geometric mean of the clipped n-gram precisions of the corpus up to that order, times the
-        brevity penalty exp(1 - r/c) when the predictions are shorter. An order for which *neither* side has a single
-        n-gram is left out of the geometric mean, so a perfect one-word answer scores 1; where only the predictions are
-        too short, that order's precision is 0.
+        Each in [0, 1]: the geometric mean of the clipped n-gram precisions of the corpus up to that order,
+        times the brevity penalty exp(1 - r/c) when the predictions are shorter. An order for which *neither*
+        side has a single n-gram is left out of the geometric mean, so a perfect one-word answer scores 1;
+        where only the predictions are too short, that order's precision is 0.
 
     Notes
     -----
@@ -103,7 +107,10 @@ def rouge_l(prediction: str, reference: str) -> float:
 
 @dataclass(frozen=True)
 class DocumentFrequencies:
-    """In how many reference texts each n-gram of order 1-4 occurs; frozen, so that a subset scores the same."""
+    """In how many reference texts each n-gram of order 1-4 occurs.
+
+    Frozen, so that a subset scores the same.
+    """
 
     counts: Counter[Ngram]
     n_documents: int
@@ -133,8 +140,8 @@ def cider_d(
     Returns
     -------
     mean, per_case
-        In [0, 10]. With a single reference document, or when all references are alike, every inverse document frequency
-        is 0 and so is the score of a perfect text.
+        In [0, 10]. With a single reference document, or when all references are alike, every inverse document
+        frequency is 0 and so is the score of a perfect text.
 
     Notes
     -----
@@ -183,7 +190,10 @@ def _geometric_mean(values: Sequence[float]) -> float:
 
 
 def _longest_common_subsequence(left: list[str], right: list[str]) -> int:
-    """Length of the longest common subsequence, one bit a token of ``left`` (Hyyrö, 2004): linear in ``right``."""
+    """Length of the longest common subsequence, one bit a token of ``left`` (Hyyrö, 2004).
+
+    Linear in ``right``.
+    """
     places: dict[str, int] = {}
     for place, token in enumerate(left):
         places[token] = places.get(token, 0) | 1 << place

@@ -44,8 +44,8 @@ def read_array(
     Raises
     ------
     ReadError
-        Codes: those of `open_regular`, ``bad_format``, ``pickled``, ``unsupported_dtype``, ``too_large``, ``wrong_shape``,
-        ``truncated``, ``trailing_data``, ``non_finite``.
+        Codes: those of `open_regular`, ``bad_format``, ``pickled``, ``unsupported_dtype``, ``too_large``,
+        ``wrong_shape``, ``truncated``, ``trailing_data``, ``non_finite``.
     """
     with open_regular(path, MAX_FILE_BYTES) as file:
         return _read_npy(file, path.name, max_elements, expected_shape)
@@ -100,7 +100,7 @@ def _read_npy(
     if expected_shape is not None and shape != tuple(expected_shape):
         raise ReadError("wrong_shape", f"{name} has shape {shape}, expected {tuple(expected_shape)}")
     data = np.empty(math.prod(shape), dtype=dtype)
-    _fill(stream, memoryview(data.view(np.uint8)), name)
+    _fill(stream, data.view(np.uint8).data, name)
     data = data.astype(dtype.newbyteorder("="), copy=False)
     if dtype.kind == "f" and not np.isfinite(data).all():
         raise ReadError("non_finite", f"{name} contains NaN or infinity")

@@ -29,7 +29,8 @@ def read_csv(
     Returns
     -------
     list of dict
-        One dict a row, column -> text without surrounding white space. Fields may be quoted by the rules of RFC 4180.
+        One dict a row, column -> text without surrounding white space. Fields may be quoted by the rules of
+        RFC 4180.
 
     Raises
     ------

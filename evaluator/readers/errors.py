@@ -11,7 +11,8 @@ class ReadError(Exception):
     code : str
         Stable snake_case name, listed in `CODES`.
     message : str
-        One line: what was expected and what was found. It never repeats more than a few characters of the file.
+        One line: what was expected and what was found. It never repeats more than a few characters of the
+        file.
     """
 
     def __init__(self, code: str, message: str) -> None:

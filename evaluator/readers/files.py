@@ -1,4 +1,7 @@
-"""Opening a path that someone else chose: regular files only, never blocking, never more bytes than asked for."""
+"""Opening a path that someone else chose: regular files only, never blocking.
+
+Never more bytes than asked for.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,8 @@ MEGABYTE = 1 << 20
 def open_regular(path: Path, max_bytes: int) -> BinaryIO:
     """Open a regular, non-empty file of at most ``max_bytes`` for reading.
 
-    The last component of the path is not followed when it is a link, and nothing that could block (FIFO, device) is read.
+    The last component of the path is not followed when it is a link, and nothing that could block (FIFO,
+    device) is read.
 
     Raises
     ------

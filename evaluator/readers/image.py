@@ -34,13 +34,14 @@ def read_image(path: Path, *, max_pixels: int = MAX_PIXELS) -> NDArray[Any]:
     Returns
     -------
     array
-        (height, width) uint8, uint16, int32 or float32 for a grey picture, (height, width, 3) uint8 for a coloured one.
-        Palettes become colours, transparency is dropped.
+        (height, width) uint8, uint16, int32 or float32 for a grey picture, (height, width, 3) uint8 for a
+        coloured one. Palettes become colours, transparency is dropped.
 
     Raises
     ------
     ReadError
-        Codes: those of `open_regular`, ``bad_format``, ``too_large``, ``animated``, ``truncated``, ``non_finite``.
+        Codes: those of `open_regular`, ``bad_format``, ``too_large``, ``animated``, ``truncated``,
+        ``non_finite``.
     """
     with open_regular(path, MAX_FILE_BYTES) as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")

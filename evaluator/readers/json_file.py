@@ -36,8 +36,8 @@ def read_json(
     Raises
     ------
     ReadError
-        Codes: those of `open_regular`, ``byte_order_mark``, ``not_utf8``, ``too_large``, ``too_deep``, ``bad_json``,
-        ``duplicate_key``, ``lone_surrogate``.
+        Codes: those of `open_regular`, ``byte_order_mark``, ``not_utf8``, ``too_large``, ``too_deep``,
+        ``bad_json``, ``duplicate_key``, ``lone_surrogate``.
     """
     content = read_bytes(path, max_bytes)
     text = decode_utf8(content, path.name)

@@ -1,7 +1,8 @@
 """NIfTI-1 and NIfTI-2 single files (.nii, .nii.gz) from people we do not trust.
 
-The header is read and judged before a byte of the body is; the body is then read into memory of exactly the size the header
-claims, through the decompressor, so that neither a false header nor a compression bomb can ask for more.
+The header is read and judged before a byte of the body is; the body is then read into memory of exactly the
+size the header claims, through the decompressor, so that neither a false header nor a compression bomb can
+ask for more.
 """
 
 from __future__ import annotations
@@ -26,11 +27,15 @@ from evaluator.readers.files import MEGABYTE, open_regular
 MAX_FILE_BYTES = 2048 * MEGABYTE
 MAX_VOXELS = 400_000_000
 MAX_EXTENSION_BYTES = MEGABYTE
+MAX_LABEL = 65_535
 LABEL_TOLERANCE = 1e-3
 GRID_TOLERANCE_VOXELS = 1e-3
 """How far two grids' corners may lie apart."""
 FORM_TOLERANCE_VOXELS = 1e-2
-"""How far sform and qform may lie apart; a qform is stored as float32 quaternion and never quite equals the sform."""
+"""How far sform and qform may lie apart.
+
+A qform is stored as float32 quaternion and never quite equals the sform.
+"""
 
 _DTYPES = {
     2: "u1",
@@ -91,8 +96,9 @@ def read_nifti(
     Raises
     ------
     ReadError
-        Codes: those of `open_regular`, ``bad_format``, ``unsupported_dtype``, ``wrong_dimensions``, ``wrong_shape``,
-        ``too_large``, ``bad_geometry``, ``truncated``, ``corrupt``, ``trailing_data``, ``non_finite``.
+        Codes: those of `open_regular`, ``bad_format``, ``unsupported_dtype``, ``wrong_dimensions``,
+        ``wrong_shape``, ``too_large``, ``bad_geometry``, ``truncated``, ``corrupt``, ``trailing_data``,
+        ``non_finite``.
     """
     with open_regular(path, MAX_FILE_BYTES) as file, _decompressed(file) as stream:
         try:
@@ -143,7 +149,8 @@ def read_label_map(
     Returns
     -------
     Volume
-        ``data`` is uint8, or uint16 where a label is above 255. Values within 0.001 of an integer were rounded to it.
+        ``data`` is uint8, or uint16 where a label is above 255. Values within 0.001 of an integer were
+        rounded to it.
 
     Raises
     ------
@@ -151,21 +158,16 @@ def read_label_map(
         As `read_nifti`, and ``non_integer_labels``, ``unknown_label``.
     """
     volume = read_nifti(path, max_voxels=max_voxels, expected_shape=expected_shape)
-    allowed = np.zeros(65_536, dtype=bool)
+    allowed = np.zeros(MAX_LABEL + 1, dtype=bool)
     allowed[list(allowed_ids)] = True
     labels = np.empty(volume.data.shape, dtype=np.uint8 if max(allowed_ids) < 256 else np.uint16, order="F")
     unknown: set[int] = set()
     for source, target in zip(_slabs(volume.data), _slabs(labels), strict=True):
         rounded = _rounded(source, path.name)
-        low, high = int(rounded.min()), int(rounded.max())
-        if low < 0 or high >= allowed.size or not allowed[rounded].all():
-            unknown.update(
-                int(value)
-                for value in np.unique(rounded)
-                if not (0 <= value < allowed.size and allowed[int(value)])
-            )
-        else:
+        if int(rounded.min()) >= 0 and int(rounded.max()) <= MAX_LABEL and allowed[rounded].all():
             target[...] = rounded
+        else:
+            unknown |= {int(value) for value in np.unique(rounded)} - set(allowed_ids)
     if unknown:
         raise ReadError("unknown_label", _unknown_labels(path.name, sorted(unknown), allowed_ids))
     return Volume(labels, volume.affine, volume.spacing, volume.flags)
@@ -277,7 +279,7 @@ def _read_body(stream: BinaryIO, header: Any, shape: tuple[int, ...], name: str)
     stream.read(int(offset) - start)
     dtype = np.dtype(_DTYPES[int(header["datatype"])]).newbyteorder(header.endianness)
     data = np.empty(shape, dtype=dtype, order="F")
-    view = memoryview(data.reshape(-1, order="F").view(np.uint8))
+    view = data.reshape(-1, order="F").view(np.uint8).data
     filled = 0
     while filled < len(view):
         count = stream.readinto(view[filled : filled + _SLAB])  # type: ignore[attr-defined]
@@ -299,9 +301,9 @@ def _scaled(stored: NDArray[Any], header: Any) -> NDArray[Any]:
     if (slope, intercept) == (1.0, 0.0):
         return stored
     exact = np.float32 if stored.dtype.itemsize <= 2 else np.float64
-    scaled = stored.astype(exact)
-    scaled *= exact(slope)
-    scaled += exact(intercept)
+    scaled: NDArray[Any] = stored.astype(exact)
+    np.multiply(scaled, exact(slope), out=scaled)
+    np.add(scaled, exact(intercept), out=scaled)
     return scaled
 
 
@@ -313,7 +315,7 @@ def _require_finite(data: NDArray[Any], name: str) -> None:
 def _rounded(values: NDArray[Any], name: str) -> NDArray[Any]:
     if np.issubdtype(values.dtype, np.integer):
         return values
-    nearest = np.rint(values)
+    nearest: NDArray[Any] = np.rint(values)
     off = np.abs(values - nearest)
     worst = int(off.argmax())
     if off.flat[worst] > LABEL_TOLERANCE:
@@ -326,7 +328,8 @@ def _rounded(values: NDArray[Any], name: str) -> NDArray[Any]:
 def _unknown_labels(name: str, found: list[int], allowed_ids: Collection[int]) -> str:
     shown = ", ".join(map(str, found[:5])) + (", ..." if len(found) > 5 else "")
     hint = "; negative labels come from a dtype that is too small" if found[0] < 0 else ""
-    return f"{name} contains {shown}; the task's labels are {min(allowed_ids)}..{max(allowed_ids)} as listed in the brief{hint}"
+    known = f"{len(allowed_ids)} labels between {min(allowed_ids)} and {max(allowed_ids)}"
+    return f"{name} contains {shown}; the task has {known}, listed in the brief{hint}"
 
 
 def _slabs(data: NDArray[Any]) -> Iterator[NDArray[Any]]:

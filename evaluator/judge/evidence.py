@@ -54,6 +54,10 @@ class Moment:
         """
         return other is None or (self.seq < other.seq and self.key != other.key)
 
+    def was_answered_before(self, other: Moment | None) -> bool:
+        """Whether the agent had seen the answer to this call when it asked for the other: an earlier turn."""
+        return other is None or self.turn < other.turn
+
 
 @dataclass(frozen=True)
 class SeenFile:
@@ -69,12 +73,12 @@ class Evidence:
     """Facts of one run.
 
     ``first_case``: a case became complete for the first time. ``batch``: more cases than a pilot's were
-    complete. ``pilot``: the first case was complete in an earlier call than the batch, or there was no batch.
-    ``inspection``: an output of the pilot was read after it had been written, before the batch, in a call
-    that succeeded and printed something. ``inputs_shown``: a command that succeeded printed the shape of a
-    public input, in an earlier call than the first case. ``weights``, ``packages`` and ``other_outputs``
-    (files left in the outputs folder under other names than expected) hold what was listed; the trace lists a
-    bounded number of changes a call.
+    complete. ``pilot``: the first case was complete in an earlier turn than the batch, or there was no batch.
+    ``inspection``: an output of the pilot was read after it had been written, in an earlier turn than the
+    batch, in a call that succeeded and printed something. ``inputs_shown``: a command that succeeded printed
+    the shape of a public input, in an earlier call than the first case. ``weights``, ``packages`` and
+    ``other_outputs`` (files left in the outputs folder under other names than expected) hold what was listed;
+    the trace lists a bounded number of changes a call.
     """
 
     cases: int
@@ -151,7 +155,7 @@ def collect_evidence(
     first_case = _first(event for event in files if event.complete_cases)
     pilot_size = max(1, len(case_ids) // PILOT_SHARE)
     batch = _first(event for event in files if event.complete_cases > pilot_size)
-    pilot = first_case if first_case and first_case.is_before(batch) else None
+    pilot = first_case if first_case and first_case.was_answered_before(batch) else None
     shapes = frozenset(input_shapes)
     return Evidence(
         cases=len(case_ids),
@@ -201,7 +205,7 @@ def _inspection(files: Sequence[Files], attempts: Sequence[Attempt], batch: Mome
     written: set[str] = set()
     for event in files:
         moment = _moment(event)
-        if not moment.is_before(batch):
+        if not moment.was_answered_before(batch):
             return None
         written.update(event.new_cases)
         if moment.key in showed and not written.isdisjoint(event.read_cases):

@@ -22,7 +22,9 @@ class ItemResult(Strict):
     applies: bool = True
     decided_by: Literal["program", "rules", "llm"]
     reason: str
-    evidence: tuple[int, ...] = Field(default=(), description="Sequence numbers of the trace events it rests on")
+    evidence: tuple[int, ...] = Field(
+        default=(), description="Sequence numbers of the trace events it rests on"
+    )
 
 
 class Judgement(Strict):

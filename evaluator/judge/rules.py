@@ -190,7 +190,7 @@ def _pilot_story(evidence: Evidence) -> str:
     if evidence.first_case is None:
         return "no case was ever complete"
     if evidence.pilot is None:
-        return f"more than {evidence.pilot_size} cases became complete in the first call that completed any"
+        return f"more than {evidence.pilot_size} cases became complete before the agent could look at one"
     if evidence.inspection is None:
         return (
             "a pilot came before the batch, but its output was not seen to be read back and shown before it"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ def task_folder(task_id: str) -> Path:
 
 
 def task_digest(task_id: str) -> str:
-    """SHA-256 over names and bytes of the files in the task's folder, in order of names, hidden ones left out."""
+    """SHA-256 over the names and bytes of the files in the task's folder, sorted, hidden ones left out."""
     return folder_digest(task_folder(task_id))
 
 
@@ -85,13 +85,13 @@ def load_folder(folder: Path) -> Task:
     return task
 
 
-@lru_cache(maxsize=1)
+@cache
 def _folders() -> dict[str, Path]:
     found = (TASKS_ROOT.glob(f"{track}/*/task.yaml") for track in Track)
     return {path.parent.name: path.parent for paths in found for path in paths}
 
 
-_load = lru_cache(maxsize=None)(load_folder)
+_load = cache(load_folder)
 
 
 # --- reading ---

@@ -172,7 +172,7 @@ class Metric(Strict):
     secondary: tuple[str, ...] = ()
     sets: tuple[str, ...] = Field(
         default=("default",),
-        description="Metric sets in order of preference; the first one whose model weights are installed is used "
+        description="Metric sets in order of preference; the first one whose weights are installed is used "
         "and named",
     )
 

@@ -201,6 +201,8 @@ class Session:
     def _run_calls(self, calls: Sequence[Call], *, cut_off: bool) -> list[ToolReply]:
         replies: list[ToolReply] = []
         for index, call in enumerate(calls):
+            if self.budget.remaining_seconds() <= 0:
+                self.may_go_on()
             if self.ended is not None:
                 replies.append(self._over(call.id))
                 continue
@@ -229,9 +231,6 @@ class Session:
 
     def _execute(self, call: ExecuteCode) -> ToolReply:
         deadline = self.budget.call_deadline()
-        if deadline <= 0:
-            self.may_go_on()
-            return self._over(call.id)
         try:
             result = self._sandbox.exec(
                 self._argv(call.language), deadline=deadline, stdin=call.code.encode(), cwd="/workspace"
@@ -299,8 +298,7 @@ class Session:
             self.end(reason, f"{self._text_only} replies in a row without a tool call")
 
     def _over(self, call_id: str) -> ToolReply:
-        reason = self.ended.value if self.ended else EndReason.TIME.value
-        return ToolReply(call_id, f"The run has ended ({reason}); the call was not run.", is_error=True)
+        return ToolReply(call_id, f"The run has ended ({self.ended}); the call was not run.", is_error=True)
 
 
 def _bounded(call: Call) -> Call:

@@ -73,9 +73,9 @@ def load_agent(name: str, agents_file: Path | None = None) -> Agent:
     return ReplayAgent(name, profile.trace)
 
 
-def _key(agent: str, variable: str | None) -> str:
+def _key(agent: str, variable: str | None) -> str | None:
     if variable is None:
-        return "none"
+        return None
     key = os.environ.get(variable, "").strip()
     if not key:
         raise EnvironmentProblem(f"agent {agent!r} needs a key: set the environment variable {variable}")

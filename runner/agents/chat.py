@@ -56,7 +56,7 @@ class ChatAgent:
         Of the profile.
     profile : ChatProfile
         Endpoint, model, prices, patience.
-    key : str
+    key : str or None
         The provider's key.
     sleep, jitter : callable
         How to wait, and random numbers in [0, 1); replaced in tests.
@@ -66,7 +66,7 @@ class ChatAgent:
         self,
         name: str,
         profile: ChatProfile,
-        key: str,
+        key: str | None,
         sleep: Callable[[float], None] = time.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:

@@ -53,14 +53,14 @@ class Provider:
     ----------
     profile : ChatProfile
         Where and how to ask.
-    key : str
+    key : str or None
         Sent in the request's header and nowhere else; every message that leaves this class is free of it.
     """
 
-    def __init__(self, profile: ChatProfile, key: str) -> None:
+    def __init__(self, profile: ChatProfile, key: str | None) -> None:
         self._profile = profile
         self._key = key
-        self._client = openai.OpenAI(api_key=key, base_url=profile.base_url, max_retries=0)
+        self._client = openai.OpenAI(api_key=key or "none", base_url=profile.base_url, max_retries=0)
 
     def ask(self, messages: list[dict[str, Any]], timeout: float) -> Completion:
         """Send the history and read the reply, within ``timeout`` seconds (silence may last as long again).
@@ -124,7 +124,9 @@ class Provider:
 
     def _say(self, text: str) -> str:
         """``text`` on one line, short, without the key."""
-        line = " ".join(plain(text).replace(self._key, "[key]").split())
+        if self._key:
+            text = text.replace(self._key, "[key]")
+        line = " ".join(plain(text).split())
         return line if len(line) <= MESSAGE_CHARS else line[: MESSAGE_CHARS - 1] + "…"
 
     def close(self) -> None:

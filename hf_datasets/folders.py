@@ -33,14 +33,14 @@ def built_beside(target: Path) -> Iterator[Path]:
     """
     make_parents(target)
     partial = target.parent / f".{target.name}.partial"
-    _remove(partial)
+    remove(partial)
     partial.mkdir()
     try:
         yield partial
         normalise(partial)
         _swap_in(partial, target)
     except BaseException:
-        _remove(partial)
+        remove(partial)
         raise
 
 
@@ -76,15 +76,16 @@ def sha256_of(path: Path) -> str:
 
 def _swap_in(partial: Path, target: Path) -> None:
     replaced = target.parent / f".{target.name}.replaced"
-    _remove(replaced)
+    remove(replaced)
     if target.exists():
         target.rename(replaced)
     partial.rename(target)
     _flush(target.parent)
-    _remove(replaced)
+    remove(replaced)
 
 
-def _remove(folder: Path) -> None:
+def remove(folder: Path) -> None:
+    """Remove a folder and what is in it; nothing happens where there is none."""
     if folder.exists():
         shutil.rmtree(folder)
 

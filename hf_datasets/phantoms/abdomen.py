@@ -58,10 +58,14 @@ class Painting:
     tumour: Mask
 
 
-def paint(plan: Abdomen, shape: tuple[int, int, int], spacing: tuple[float, float, float], rng: Rng) -> Painting:
+def paint(
+    plan: Abdomen, shape: tuple[int, int, int], spacing: tuple[float, float, float], rng: Rng
+) -> Painting:
     """Paint a volume of ``shape`` (slices, rows, columns) with ``spacing`` in mm in the same order."""
     w, v, u = (
-        ((np.arange(n, dtype=np.float32) - (n - 1) / 2) * s).reshape([-1 if i == axis else 1 for i in range(3)])
+        ((np.arange(n, dtype=np.float32) - (n - 1) / 2) * s).reshape(
+            [-1 if i == axis else 1 for i in range(3)]
+        )
         for axis, (n, s) in enumerate(zip(shape, spacing, strict=True))
     )
     w, v, u = np.broadcast_arrays(w, v, u)
@@ -82,7 +86,9 @@ def paint(plan: Abdomen, shape: tuple[int, int, int], spacing: tuple[float, floa
 
 def _table(hu: Array, u: Array, v: Array, plan: Abdomen) -> None:
     surface = plan.body[1] + 6 - (u / plan.body[0]) ** 2 * 14
-    blend(hu, ((np.abs(v - surface - 4) < 2.2) & (np.abs(u) < plan.body[0] * 0.95)).astype(np.float32), -250.0)
+    blend(
+        hu, ((np.abs(v - surface - 4) < 2.2) & (np.abs(u) < plan.body[0] * 0.95)).astype(np.float32), -250.0
+    )
 
 
 def _body_wall(hu: Array, u: Array, v: Array, w: Array, plan: Abdomen) -> None:
@@ -91,7 +97,11 @@ def _body_wall(hu: Array, u: Array, v: Array, w: Array, plan: Abdomen) -> None:
     blend(hu, soft(ellipse(u, v, (0, 0), (a, b), power=2.3) / waist, 0.03), FAT)
     wall = ellipse(u, v, (0, 0.5), (a - plan.fat, b - plan.fat * 0.8), power=2.3) / waist
     blend(hu, soft(wall, 0.04), MUSCLE)
-    blend(hu, soft(ellipse(u, v, (0, -3), (a - plan.fat - 11, b - plan.fat * 0.8 - 11), power=2.3) / waist, 0.05), FAT + 6)
+    blend(
+        hu,
+        soft(ellipse(u, v, (0, -3), (a - plan.fat - 11, b - plan.fat * 0.8 - 11), power=2.3) / waist, 0.05),
+        FAT + 6,
+    )
 
 
 def _skeleton(hu: Array, u: Array, v: Array, w: Array, plan: Abdomen, rng: Rng) -> None:
@@ -118,10 +128,14 @@ def _solid_organs(hu: Array, u: Array, v: Array, w: Array, plan: Abdomen, rng: R
     a, b = plan.body
     inside = soft(ellipse(u, v, (0, -3), (a - plan.fat - 13, b - plan.fat * 0.8 - 13), power=2.3), 0.04)
     texture = 4 * smooth_noise(hu.shape, 1.2, rng)
-    liver = np.sqrt(ellipse(u, v, (-a * 0.42, -b * 0.12), (a * 0.5, b * 0.62), 0.25) ** 2 + ((w + 58) / 78) ** 2)
+    liver = np.sqrt(
+        ellipse(u, v, (-a * 0.42, -b * 0.12), (a * 0.5, b * 0.62), 0.25) ** 2 + ((w + 58) / 78) ** 2
+    )
     vessel = smooth_noise(hu.shape, (1.5, 2.0, 2.0), rng) > 1.7
     blend(hu, soft(liver, 0.08) * inside, np.where(vessel, LIVER + 45, LIVER + texture))
-    spleen = np.sqrt(ellipse(u, v, (a * 0.58, b * 0.18), (a * 0.19, b * 0.36), -0.4) ** 2 + ((w + 62) / 42) ** 2)
+    spleen = np.sqrt(
+        ellipse(u, v, (a * 0.58, b * 0.18), (a * 0.19, b * 0.36), -0.4) ** 2 + ((w + 62) / 42) ** 2
+    )
     blend(hu, soft(spleen, 0.1) * inside, SPLEEN + texture)
 
 
@@ -139,23 +153,30 @@ def _bowel(hu: Array, u: Array, v: Array, w: Array, plan: Abdomen, rng: Rng) -> 
     for _ in range(11):
         cx, cy = rng.uniform(-0.5, 0.5) * a, rng.uniform(-0.55, -0.12) * b
         cw, radius = rng.uniform(-10, 95), rng.uniform(9, 15)
-        loop = np.sqrt(ellipse(u, v, (cx, cy), (radius * rng.uniform(1, 1.6), radius), rng.uniform(0, 3)) ** 2
-                       + ((w - cw) / rng.uniform(16, 34)) ** 2)
+        loop = np.sqrt(
+            ellipse(u, v, (cx, cy), (radius * rng.uniform(1, 1.6), radius), rng.uniform(0, 3)) ** 2
+            + ((w - cw) / rng.uniform(16, 34)) ** 2
+        )
         blend(hu, soft(loop, 0.12), 38.0)
         content = 18.0 if rng.random() < 0.6 else -780.0
         level = (v < cy - 1) if content < 0 else np.ones_like(v, dtype=bool)
         blend(hu, soft(loop / 0.76, 0.12) * level, content)
 
 
-def _kidney(hu: Array, kidney: Mask, tumour: Mask, grid: tuple[Array, Array, Array], plan: Kidney, rng: Rng) -> None:
+def _kidney(
+    hu: Array, kidney: Mask, tumour: Mask, grid: tuple[Array, Array, Array], plan: Kidney, rng: Rng
+) -> None:
     w, v, u = grid
     du, dv, dw = u - plan.centre[2], v - plan.centre[1], w - plan.centre[0]
     du = du - plan.side * np.tan(plan.tilt) * dw
     bumps = 1 + 0.035 * smooth_noise(hu.shape, (2.0, 4.0, 4.0), rng)
     level = np.sqrt((dw / plan.radii[0]) ** 2 + (dv / plan.radii[1]) ** 2 + (du / plan.radii[2]) ** 2) * bumps
     medial = -plan.side * du / plan.radii[2]
-    hilum = np.sqrt((dw / (plan.radii[0] * 0.42)) ** 2 + (dv / (plan.radii[1] * 0.42)) ** 2
-                    + ((medial - 0.78) / 0.62) ** 2)
+    hilum = np.sqrt(
+        (dw / (plan.radii[0] * 0.42)) ** 2
+        + (dv / (plan.radii[1] * 0.42)) ** 2
+        + ((medial - 0.78) / 0.62) ** 2
+    )
     body = (level <= 1) & (hilum > 1)
     pyramids = (np.sin(np.arctan2(dw * 0.6, du) * 7) * np.cos(dv / 6.5) > -0.1) & (level < 0.76)
     perirenal = soft(level / 1.32, 0.1)
@@ -169,12 +190,20 @@ def _kidney(hu: Array, kidney: Mask, tumour: Mask, grid: tuple[Array, Array, Arr
         blend(hu, inside.astype(np.float32), mass.hu)
         kidney |= inside
     for mass in plan.tumours:
-        _tumour(hu, tumour, _ball(du, dv, dw, mass) * (1 + 0.07 * smooth_noise(hu.shape, (1.5, 3.0, 3.0), rng)), mass, rng)
+        _tumour(
+            hu,
+            tumour,
+            _ball(du, dv, dw, mass) * (1 + 0.07 * smooth_noise(hu.shape, (1.5, 3.0, 3.0), rng)),
+            mass,
+            rng,
+        )
 
 
 def _ball(du: Array, dv: Array, dw: Array, mass: Mass) -> Array:
     ow, ov, ou = mass.offset
-    return np.asarray(np.sqrt((dw - ow) ** 2 + (dv - ov) ** 2 + (du - ou) ** 2) / mass.radius, dtype=np.float32)
+    return np.asarray(
+        np.sqrt((dw - ow) ** 2 + (dv - ov) ** 2 + (du - ou) ** 2) / mass.radius, dtype=np.float32
+    )
 
 
 def _tumour(hu: Array, tumour: Mask, level: Array, mass: Mass, rng: Rng) -> None:
@@ -206,7 +235,11 @@ def random_abdomen(rng: Rng, width: float, lesions: int, cysts: int = 0) -> Abdo
 
 
 def _random_kidney(rng: Rng, side: int, body: tuple[float, float]) -> Kidney:
-    centre = (rng.uniform(2, 16) - 8 * side, body[1] * 0.33 + rng.uniform(-3, 3), side * body[0] * rng.uniform(0.47, 0.52))
+    centre = (
+        rng.uniform(2, 16) - 8 * side,
+        body[1] * 0.33 + rng.uniform(-3, 3),
+        side * body[0] * rng.uniform(0.47, 0.52),
+    )
     radii = (rng.uniform(48, 56), rng.uniform(22, 26), rng.uniform(22, 26))
     return Kidney(side, centre, radii, float(rng.uniform(0.05, 0.18)))
 

@@ -54,7 +54,11 @@ def _smear(rng: Rng) -> tuple[np.ndarray, list[Cell]]:
     image = np.stack([np.full((HEIGHT, WIDTH), value, np.float32) for value in ground], axis=-1)
     cells: list[Cell] = []
     taken: list[tuple[float, float, float]] = []
-    for name, count in (("WBC", int(rng.integers(1, 3))), ("RBC", int(rng.integers(11, 19))), ("Platelets", int(rng.integers(0, 4)))):
+    for name, count in (
+        ("WBC", int(rng.integers(1, 3))),
+        ("RBC", int(rng.integers(11, 19))),
+        ("Platelets", int(rng.integers(0, 4))),
+    ):
         for _ in range(count):
             cell = _place(image, x, y, name, taken, rng)
             if cell:
@@ -70,7 +74,9 @@ _OVERLAP = {"RBC": 0.82, "WBC": 1.0, "Platelets": 1.05}
 _DRAW_MARGIN = 0.55
 
 
-def _place(image: Array, x: Array, y: Array, name: str, taken: list[tuple[float, float, float]], rng: Rng) -> Cell | None:
+def _place(
+    image: Array, x: Array, y: Array, name: str, taken: list[tuple[float, float, float]], rng: Rng
+) -> Cell | None:
     """Draw one cell where it overlaps the others only a little; ``None`` when the field is full."""
     for _ in range(60):
         radius = float(rng.uniform(*_RADII[name]))
@@ -113,7 +119,9 @@ def _white(image: Array, level: Array, x: Array, y: Array, at: tuple[float, floa
             blend(image[..., channel], coverage, (value + grain).astype(np.float32))
 
 
-def _platelet(image: Array, level: Array, x: Array, y: Array, at: tuple[float, float, float], rng: Rng) -> None:
+def _platelet(
+    image: Array, level: Array, x: Array, y: Array, at: tuple[float, float, float], rng: Rng
+) -> None:
     rough = level * (1 + 0.08 * smooth_noise(level.shape, 1.0, rng))
     _stain(image, soft(rough, 0.3) * 0.85, (150, 108, 172))
     _stain(image, np.clip(1 - level / 0.6, 0, 1) * 0.6, (118, 72, 150))

@@ -51,7 +51,9 @@ def read_marker(folder: Path) -> Marker | None:
     try:
         return Marker.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        raise MarkerError(f"{path} is not a phantom's note: {error.errors()[0]['msg']}; generate it again") from None
+        raise MarkerError(
+            f"{path} is not a phantom's note: {error.errors()[0]['msg']}; generate it again"
+        ) from None
 
 
 def write_marker(folder: Path, marker: Marker) -> None:

@@ -25,7 +25,12 @@ def smooth_noise(shape: tuple[int, ...], sigma: float | tuple[float, ...], rng: 
 
 
 def ellipse(
-    x: Array, y: Array, centre: tuple[float, float], radii: tuple[float, float], angle: float = 0.0, power: float = 2.0
+    x: Array,
+    y: Array,
+    centre: tuple[float, float],
+    radii: tuple[float, float],
+    angle: float = 0.0,
+    power: float = 2.0,
 ) -> Array:
     """Signed level of a (super)ellipse: below 1 inside, 1 on its border, growing outwards."""
     dx, dy = x - centre[0], y - centre[1]

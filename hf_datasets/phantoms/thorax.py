@@ -84,12 +84,16 @@ def _findings(hu: Array, u: Array, v: Array, plan: Chest, rng: Rng) -> None:
         centre = (side * a * rng.uniform(0.48, 0.58), b * rng.uniform(-0.3, 0.1))
         blend(hu, soft(ellipse(u, v, centre, (radius, radius)), 0.25), 55.0)
     if plan.effusion:
-        lung = ellipse(u, v, (plan.effusion * a * 0.46, 0), (a * 0.37, b * 0.76), plan.effusion * 0.06, power=2.5)
+        lung = ellipse(
+            u, v, (plan.effusion * a * 0.46, 0), (a * 0.37, b * 0.76), plan.effusion * 0.06, power=2.5
+        )
         crescent = (lung < 1) & (v > b * 0.32 + 6 * np.cos(u / 30))
         blend(hu, crescent.astype(np.float32), 12.0)
 
 
-def random_chest(rng: Rng, width: float, *, nodule: tuple[int, float] | None = None, effusion: int | None = None) -> Chest:
+def random_chest(
+    rng: Rng, width: float, *, nodule: tuple[int, float] | None = None, effusion: int | None = None
+) -> Chest:
     """A chest that fits a field of view of ``width`` mm."""
     body = (width * rng.uniform(0.44, 0.47), width * rng.uniform(0.31, 0.34))
     return Chest(body, nodule, effusion, noise=float(rng.uniform(9, 14)))

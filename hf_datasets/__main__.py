@@ -1,0 +1,5 @@
+"""``python -m hf_datasets``."""
+
+from hf_datasets.cli import app
+
+app(prog_name="hf_datasets")

@@ -1,0 +1,62 @@
+"""What both back ends show inside: the uid, the environment, and the mark that tells one call's processes from another's."""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+
+from runner.sandbox.base import AGENT_UID, SandboxSpec
+
+HOME = "/workspace/home"
+SITE = "/opt/site"
+"""Where the locked packages are, in images and in bubblewrap alike."""
+
+SOURCE = "/opt/automedbench"
+"""Where the evaluator sandbox sees ``tasks`` and ``evaluator``; nothing is there in the agent's."""
+
+CALL_VARIABLE = "AUTOMEDBENCH_CALL"
+PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+def ids() -> tuple[int, int]:
+    """Uid and gid of what runs inside: unprivileged ones when the runner is root, else the runner's own."""
+    return (AGENT_UID, AGENT_UID) if os.getuid() == 0 else (os.getuid(), os.getgid())
+
+
+def environment(spec: SandboxSpec, path: str = PATH) -> dict[str, str]:
+    """The whole environment of a command; nothing comes from the host's."""
+    threads = str(max(1, math.ceil(spec.cpus)))
+    return {
+        "PATH": path,
+        "HOME": HOME if spec.role == "agent" else "/tmp",
+        "TMPDIR": "/tmp",
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": SITE if spec.role == "agent" else f"{SOURCE}:{SITE}",
+        "PYTHONUNBUFFERED": "1",
+        "MPLBACKEND": "Agg",
+        "OMP_NUM_THREADS": threads,  # a CPU quota is invisible to thread pools: they would start one per core
+        "OPENBLAS_NUM_THREADS": threads,
+        **spec.env,
+    }
+
+
+def tmp_mb(spec: SandboxSpec) -> int:
+    """Size of /tmp, which lives in memory and counts against it."""
+    return max(16, spec.memory_mb // 4)
+
+
+class CallMarks:
+    """One mark per call, ``<secret of the sandbox>.<number>``, carried in the environment of all it starts."""
+
+    def __init__(self) -> None:
+        self._secret = secrets.token_hex(8)
+        self._number = 0
+
+    def first(self) -> str:
+        """The mark of what must outlive every call."""
+        return f"{self._secret}.0"
+
+    def next(self) -> str:
+        self._number += 1
+        return f"{self._secret}.{self._number}"

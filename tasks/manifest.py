@@ -54,14 +54,18 @@ class ManifestError(Exception):
 
 
 def load_manifest(folder: Path) -> Manifest:
-    """Read ``folder/manifest.json``.
+    """Read ``folder/manifest.json``; errors as in :func:`read_manifest`."""
+    return read_manifest(folder / MANIFEST_NAME)
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read a manifest under any name.
 
     Raises
     ------
     ManifestError
         The file is absent, not JSON or not a manifest.
     """
-    path = folder / MANIFEST_NAME
     try:
         return Manifest.model_validate_json(path.read_bytes())
     except FileNotFoundError:

@@ -138,7 +138,7 @@ def extract(text: str) -> dict[str, Assertion]:
 def chexlabel_rule_f1(
     predictions: Sequence[str], references: Sequence[str], *, uncertain_is_positive: bool = True
 ) -> dict[str, float]:
-    """Agreement of the rule-based labels of predicted and reference reports, micro-averaged over all 14 labels.
+    """Agreement of the rule-based labels of predicted and reference reports, pooled over all 14 labels.
 
     Parameters
     ----------

@@ -37,7 +37,8 @@ _DENIES_AFTER = re.compile(
     r"rather than|ruled out|rules out|resolution of|resolved|clearing of|removal of|no longer)\b"
 )
 _DENIES_BEFORE = re.compile(
-    r"\b(?:(?:has|have|had) (?:completely |fully |now |since |largely )?(?:resolved|cleared|been removed"
+    r"\b(?:(?:has|have) been (?:ruled out|excluded)|(?:has|have|had) (?:completely |fully |now |since "
+    r"|largely )?(?:resolved|cleared|been removed"
     r"|disappeared)|"
     r"(?:is|are|was|were) (?:not|no longer) (?:seen|identified|visualized|visualised|present|evident"
     r"|detected|"
@@ -49,7 +50,8 @@ _DOUBTS_AFTER = re.compile(
     r"|suspicious for|"
     r"suspicion (?:of|for)|concern for|concerning for|suggests?|suggesting|suggestive of|versus|vs"
     r"|or(?= early)|cannot exclude|"
-    r"cannot rule out|can not exclude|not exclude|evaluate for|assess for|presumed|presumably|equivocal"
+    r"cannot rule out|can not exclude|not exclude|evaluate for|assess for|presumed|presumably|rule out"
+    r"|equivocal"
     r"|borderline|"
     r"potentially|worrisome for|consider|difficult to exclude)\b"
 )

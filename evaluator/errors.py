@@ -133,7 +133,7 @@ def _deliverable(run: _Run) -> Iterator[FiredCode]:
 def _other_artifacts(run: _Run) -> Iterator[FiredCode]:
     """Files in the outputs folder, but none that was expected.
 
-    Another kind of file means that another task was solved; the right kind under another name or place does not.
+    Another kind of file means that another task was solved; another name or place does not.
     """
     wanted, others = run.evidence.expected_files, run.evidence.other_outputs
     if not others:

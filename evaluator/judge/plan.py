@@ -81,13 +81,16 @@ def _read(path: Path, limit: int) -> bytes:
         raise _Unusable("no such file") from None
     except OSError:
         raise _Unusable("not a regular file") from None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         info = os.fstat(descriptor)
         if not stat.S_ISREG(info.st_mode):
             raise _Unusable("not a regular file")
         if info.st_size > limit:
             raise _Unusable(f"{info.st_size} bytes, at most {limit} are read")
-        return file.read(limit)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(limit)
+    finally:
+        os.close(descriptor)
 
 
 def _visible_characters(data: bytes) -> int:

@@ -79,6 +79,7 @@ def _track(rubric: Rubric, own: set[str]) -> Iterator[str]:
         yield "|---|---|---|"
         for level in item.levels:
             facts = ", ".join(f"`{fact}`" for fact in level.facts)
-            yield f"| {level.value:g} | {level.when}{' Not by rules alone.' if level.judge_only else ''} | {facts} |"
+            shown_by = "not by rules" if level.judge_only else facts
+            yield f"| {level.value:g} | {level.when} | {shown_by} |"
     yield ""
     yield f"Digest: `{rubric.sha256}`"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def ensure_phantom(task_id: str, data_root: Path, seed: int = 0) -> Path:
-    """The staged phantom of a task under ``data_root/phantom/<task>``, made when it is not there or not complete.
+    """The staged phantom of a task under ``data_root/phantom/<task>``, made when it is missing or incomplete.
 
     Safe when several processes ask for it at once: one makes it, the others wait.
 

@@ -1,4 +1,7 @@
-"""``python -m hf_datasets``: make phantoms, stage raw data. Exit codes: 0 done, 2 usage, 3 the data can't be used."""
+"""``python -m hf_datasets``: make phantoms, stage raw data.
+
+Exit codes: 0 done, 2 usage, 3 the data can't be used.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +98,7 @@ def _for_each(
     line: Callable[[dict[str, object]], str],
     as_json: bool,
 ) -> None:
-    """Act on the one task in ``root`` itself, or on all tasks in their subfolders, and print a line for each."""
+    """Act on one task in ``root`` itself or on all tasks in their subfolders; print a line for each."""
     if (task is None) == (not every):
         raise typer.BadParameter("expected a task id or --all, and not both")
     rows = []

@@ -1,4 +1,4 @@
-"""Which upstream family each task's data come from: one name for the phantom module and the staging module."""
+"""Which upstream family each task's data come from: one name for its phantom and its staging module."""
 
 from __future__ import annotations
 

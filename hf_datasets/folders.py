@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all, with nothing in their times or modes that tells where they were made."""
+"""Folders that appear whole or not at all, with the same times and modes wherever they were made."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ class Generator(Protocol):
 def make_phantom(task_id: str, out: Path, seed: int = 0) -> Path:
     """Write the raw phantom of a task into the folder ``out``.
 
-    The same seed gives the same bytes (with the same versions of numpy, scipy, Pillow and nibabel). A folder that
-    already holds this phantom is left as it is.
+    The same seed gives the same bytes (with the same versions of numpy, scipy, Pillow and nibabel). A
+    folder that already holds this phantom is left as it is.
 
     Raises
     ------

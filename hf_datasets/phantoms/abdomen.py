@@ -222,7 +222,7 @@ def _finish(hu: Array, plan: Abdomen, rng: Rng) -> None:
 
 
 def random_abdomen(rng: Rng, width: float, lesions: int, cysts: int = 0) -> Abdomen:
-    """A patient whose body fits a field of view of ``width`` mm, with so many tumours and cysts of the kidneys."""
+    """A patient whose body fits a field of view of ``width`` mm, with so many tumours and cysts."""
     body = (width * rng.uniform(0.43, 0.465), width * rng.uniform(0.31, 0.345))
     kidneys = [_random_kidney(rng, side, body) for side in (-1, 1)]
     for _ in range(lesions):

@@ -1,7 +1,7 @@
 """BCCD: a stained blood smear in Pascal-VOC form.
 
-``Annotations/*.xml``, ``JPEGImages/*.jpg``, ``ImageSets/Main/{train,val,trainval,test}.txt``; the classes are spelled
-``RBC``, ``WBC`` and ``Platelets`` as upstream spells them.
+``Annotations/*.xml``, ``JPEGImages/*.jpg``, ``ImageSets/Main/{train,val,trainval,test}.txt``; the classes
+are spelled ``RBC``, ``WBC`` and ``Platelets`` as upstream spells them.
 """
 
 from __future__ import annotations
@@ -89,7 +89,12 @@ def _place(
     taken.append((cx, cy, radius))
     stretch, angle = rng.uniform(0.9, 1.1), rng.uniform(0, np.pi)
     level = ellipse(x, y, (cx, cy), (radius * stretch, radius / stretch), angle)
-    {"RBC": _red, "WBC": _white, "Platelets": _platelet}[name](image, level, x, y, (cx, cy, radius), rng)
+    if name == "RBC":
+        _red(image, level, rng)
+    elif name == "WBC":
+        _white(image, level, x, y, (cx, cy, radius), rng)
+    else:
+        _platelet(image, level, rng)
     rows, columns = np.nonzero(level <= 1)
     return Cell(name, (int(columns.min()), int(rows.min()), int(columns.max()) + 1, int(rows.max()) + 1))
 
@@ -99,7 +104,7 @@ def _stain(image: Array, coverage: Array, colour: tuple[float, float, float]) ->
         blend(image[..., channel], coverage, value)
 
 
-def _red(image: Array, level: Array, x: Array, y: Array, at: tuple[float, float, float], rng: Rng) -> None:
+def _red(image: Array, level: Array, rng: Rng) -> None:
     tone = rng.uniform(-8, 8)
     _stain(image, soft(level, 0.14) * 0.86, (208 + tone, 146 + tone, 152 + tone))
     _stain(image, np.clip(1 - level / 0.55, 0, 1) * 0.75, (228 + tone, 198 + tone, 200 + tone))
@@ -119,9 +124,7 @@ def _white(image: Array, level: Array, x: Array, y: Array, at: tuple[float, floa
             blend(image[..., channel], coverage, (value + grain).astype(np.float32))
 
 
-def _platelet(
-    image: Array, level: Array, x: Array, y: Array, at: tuple[float, float, float], rng: Rng
-) -> None:
+def _platelet(image: Array, level: Array, rng: Rng) -> None:
     rough = level * (1 + 0.08 * smooth_noise(level.shape, 1.0, rng))
     _stain(image, soft(rough, 0.3) * 0.85, (150, 108, 172))
     _stain(image, np.clip(1 - level / 0.6, 0, 1) * 0.6, (118, 72, 150))

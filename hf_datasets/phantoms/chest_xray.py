@@ -1,7 +1,7 @@
 """Chest radiographs drawn from a list of findings, so that the picture and its report can't disagree.
 
-Coordinates run from -1 to 1; the patient's right is on the left of a frontal image, as on a light box, and the front
-of the chest is on the left of a lateral one. Values are attenuations until the film is exposed.
+Coordinates run from -1 to 1; the patient's right is on the left of a frontal image, as on a light box, and
+the front of the chest is on the left of a lateral one. Values are attenuations until the film is exposed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def lateral(findings: Findings, rng: Rng) -> np.ndarray:
     film += 0.05 * air * smooth_noise(x.shape, 3, rng)
     heart = 0.34 if findings.cardiomegaly else 0.25
     film += 0.4 * soft(ellipse(x, y, (-0.22, 0.24), (heart, heart * 0.85), 0.5), 0.2) * air
-    spine = ellipse(x, y, (0.52 - 0.12 * y, 0), (0.13, 2))
+    spine = ellipse(x + 0.12 * y, y, (0.52, 0), (0.13, 2))
     film += (0.26 + 0.07 * np.sin(y * 34)) * soft(spine, 0.3)
     film += 0.3 * soft(np.abs(x + 0.62 - 0.1 * y) / 0.03, 0.5) * (np.abs(y + 0.1) < 0.5)
     for k in range(9):
@@ -79,7 +79,7 @@ def lateral(findings: Findings, rng: Rng) -> np.ndarray:
         film += 0.5 * soft(ellipse(x, y, (0.05, _ZONE_Y[findings.nodule[1]]), (0.045, 0.041)), 0.3)
     if findings.pacemaker:
         blend(film, soft(ellipse(x, y, (-0.66, -0.5), (0.05, 0.12), power=4), 0.1), 2.2)
-        blend(film, _wire(x, y, [(-0.62, -0.42), (-0.2, -0.35), (-0.05, 0.1), (-0.25, 0.34)]), 1.9)
+        blend(film, _wire(x.shape, [(-0.62, -0.42), (-0.2, -0.35), (-0.05, 0.1), (-0.25, 0.34)]), 1.9)
     return _expose(film, rng)
 
 
@@ -207,7 +207,7 @@ def _frontal_findings(film: Array, x: Array, y: Array, air: Array, findings: Fin
 
 
 def _pneumothorax(film: Array, x: Array, y: Array, air: Array, sign: int) -> None:
-    """Air without markings outside a lung that has fallen towards the hilum, and the fine line of its pleura."""
+    """Air without markings outside a lung that has shrunk to the hilum, and the fine line of its pleura."""
     lung = ellipse(x, y, (sign * 0.37, 0.06), (0.24, 0.62), sign * -0.09, power=2.3)
     own = air * (sign * x > 0)
     film -= own * (lung > 1) * (film - 0.12) * 0.9
@@ -218,16 +218,18 @@ def _pneumothorax(film: Array, x: Array, y: Array, air: Array, sign: int) -> Non
 def _devices(film: Array, x: Array, y: Array, findings: Findings) -> None:
     if findings.pacemaker:
         blend(film, soft(ellipse(x, y, (0.6, -0.5), (0.11, 0.085), power=3.5), 0.06), 2.4)
-        blend(film, _wire(x, y, [(0.55, -0.52), (0.25, -0.6), (0.02, -0.4), (-0.1, 0.05), (0.16, 0.42)]), 2.2)
+        blend(
+            film, _wire(x.shape, [(0.55, -0.52), (0.25, -0.6), (0.02, -0.4), (-0.1, 0.05), (0.16, 0.42)]), 2.2
+        )
     if findings.catheter:
-        blend(film, _wire(x, y, [(-0.7, -0.72), (-0.3, -0.62), (-0.1, -0.45), (-0.09, 0.0)]), 1.7)
+        blend(film, _wire(x.shape, [(-0.7, -0.72), (-0.3, -0.62), (-0.1, -0.45), (-0.09, 0.0)]), 1.7)
 
 
-def _wire(x: Array, y: Array, points: list[tuple[float, float]]) -> Array:
+def _wire(shape: tuple[int, ...], points: list[tuple[float, float]]) -> Array:
     """Coverage of a smooth thin line through the points."""
     nodes = np.array(points)
     path = CubicSpline(np.arange(len(nodes)), nodes)(np.linspace(0, len(nodes) - 1, 500))
-    coverage = np.zeros_like(x)
+    coverage = np.zeros(shape, dtype=np.float32)
     rows = np.clip(np.rint((path[:, 1] + 1) / 2 * (HEIGHT - 1)).astype(int), 0, HEIGHT - 1)
     columns = np.clip(np.rint((path[:, 0] + 1) / 2 * (WIDTH - 1)).astype(int), 0, WIDTH - 1)
     coverage[rows, columns] = 1

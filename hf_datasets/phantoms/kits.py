@@ -1,7 +1,7 @@
 """KiTS19: ``case_NNNNN/{imaging,segmentation}.nii.gz`` and ``kits.json``.
 
-As upstream, the first array axis runs through the slices from the top of the patient and the affine says so; labels
-are 0 background, 1 kidney (cysts included), 2 tumour.
+As upstream, the first array axis runs through the slices from the top of the patient and the affine says
+so; labels are 0 background, 1 kidney (cysts included), 2 tumour.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from tasks.schema import Strict
 
@@ -25,12 +25,14 @@ class RealImage(Strict):
 
 
 class Marker(Strict):
-    """What made the folder. ``real`` maps an upstream-style id to the real image behind it."""
+    """What made the folder."""
 
     generator: str = GENERATOR
     task: str
     seed: int
-    real: dict[str, RealImage] = {}
+    real: dict[str, RealImage] = Field(
+        default={}, description="Name of the picture in the raw folder -> its origin"
+    )
 
 
 class MarkerError(Exception):

@@ -61,7 +61,7 @@ def _citation(number: int, images: list[str], found: Findings, rng: Rng) -> byte
         parent = Xml.SubElement(root, "parentImage", {"id": image})
         Xml.SubElement(parent, "caption").text = "Chest, " + ("1 view" if len(images) == 1 else "2 views")
     Xml.indent(root)
-    return Xml.tostring(root, xml_declaration=True, encoding="utf-8") + b"\n"
+    return bytes(Xml.tostring(root, xml_declaration=True, encoding="utf-8")) + b"\n"
 
 
 def _deidentified(text: str, views: int, rng: Rng) -> str:

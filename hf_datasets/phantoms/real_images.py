@@ -1,4 +1,4 @@
-"""Real images that nibabel and scikit-image ship: read from the installed packages, never copied into the project."""
+"""Real images that nibabel and scikit-image ship, read from the installed packages, never copied here."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ SHIPPED = (
         (("What organ is shown in this image?", "eye"), ("Is the optic disc visible?", "yes")),
     ),
     Shipped(
-        "ihc", "scikit-image", "skimage/data/ihc.png", "no known copyright restrictions (scikit-image data)", "ABD",
+        "ihc", "scikit-image", "skimage/data/ihc.png", "no known copyright restrictions (scikit-image data)",
+        "ABD",
         (("Is this a radiograph?", "no"),),
     ),
 )  # fmt: skip
@@ -89,7 +90,7 @@ def _pixels(path: Path) -> np.ndarray:
 
 
 def _axial_slice(path: Path) -> np.ndarray:
-    """The middle axial slice as a radiologist sees it (front up, patient's right on the left), square pixels."""
+    """The middle axial slice as radiologists see it (front up, patient's right left), in square pixels."""
     canonical = nibabel.as_closest_canonical(nibabel.load(path))
     volume = np.asarray(canonical.dataobj, dtype=np.float32)
     volume = volume[..., 0] if volume.ndim == 4 else volume

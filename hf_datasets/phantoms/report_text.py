@@ -26,9 +26,7 @@ def impression_text(found: Findings, rng: Rng) -> str:
     """The IMPRESSION section: one numbered line a finding, or none acute."""
     lines = []
     if found.pneumothorax:
-        lines.append(
-            f"{found.pneumothorax.capitalize()} pneumothorax with partial collapse of the {found.pneumothorax} lung."
-        )
+        lines.append(f"{found.pneumothorax.capitalize()} pneumothorax with partial collapse of the lung.")
     if found.consolidation:
         side, zone = found.consolidation
         lines.append(
@@ -131,7 +129,7 @@ def _lungs(found: Findings, rng: Rng) -> list[str]:
             _one(
                 rng,
                 f"A calcified granuloma is noted in the {found.nodule[0]} {_LOBE[found.nodule[1]]}.",
-                f"Dense nodule in the {found.nodule[0]} {_LOBE[found.nodule[1]]} represents a calcified granuloma.",
+                f"Dense nodule in the {found.nodule[0]} {_LOBE[found.nodule[1]]} is a calcified granuloma.",
             )
         )
     if not said:

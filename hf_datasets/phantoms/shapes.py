@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter
 
-Array = NDArray[np.float32]
+Array = NDArray[np.floating[Any]]
 Mask = NDArray[np.bool_]
 Rng = np.random.Generator
 

@@ -1,6 +1,7 @@
 """SimNICT: normal-dose volumes in ``SimNICT-<set>-Sample/<split>/org/<n>.nii.gz``.
 
-Upstream ships degraded copies beside ``org``; staging takes the normal-dose volumes only and degrades them itself.
+Upstream ships degraded copies beside ``org``; staging takes the normal-dose volumes only and degrades them
+itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An axial chest CT in Hounsfield units, painted in millimetres (rows from front to back, columns right to left)."""
+"""An axial chest CT in Hounsfield units, painted in mm (rows front to back, columns right to left)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """VQA-RAD as its authors ship it: ``VQA_RAD Dataset Public.json`` and ``VQA_RAD Image Folder/synpic<n>.jpg``.
 
-Questions are put to drawn chest radiographs and CT slices, whose answers follow from what was drawn, and to a few
-real images that installed packages hold.
+Questions are put to drawn chest radiographs and CT slices, whose answers follow from what was drawn, and to
+a few real images that installed packages hold.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ FOLDER = "VQA_RAD Image Folder"
 CHESTS, ABDOMENS, CHEST_CTS = 5, 3, 2
 TRAIN_EVERY = 12
 """Every so many questions one is put into the training part, as upstream mixes both parts in one file."""
+
+
+Question = tuple[str, str, str]
+"""Upstream's question type, the question, the answer."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +73,14 @@ def generate(out: Path, seed: int) -> dict[str, RealImage]:
     return real
 
 
-def _draw(folder: Path, name: str, organ: str, pixels: np.ndarray, questions: list[tuple[str, str, str]], count: int,
-          rng: Rng) -> list[Asked]:  # fmt: skip
+def _draw(
+    folder: Path, name: str, organ: str, pixels: np.ndarray, questions: list[Question], count: int, rng: Rng
+) -> list[Asked]:
     """Save the image and ask ``count`` of the questions, yes and no as evenly as they allow."""
     Image.fromarray(pixels).save(folder / name, quality=92)
     order = [questions[i] for i in rng.permutation(len(questions))]
     by_answer = {key: [each for each in order if _sort(each[2]) == key] for key in ("yes", "no", "open")}
-    picked: list[tuple[str, str, str]] = []
+    picked: list[Question] = []
     while len(picked) < min(count, len(questions)):
         for pile in by_answer.values():
             if pile and len(picked) < count:
@@ -91,7 +96,7 @@ def _yes(value: object) -> str:
     return "yes" if value else "no"
 
 
-def _chest_questions(found: Findings) -> list[tuple[str, str, str]]:
+def _chest_questions(found: Findings) -> list[Question]:
     asked = [
         ("PRES", "Is there a pleural effusion?", _yes(found.effusion)),
         ("PRES", "Is a pneumothorax present?", _yes(found.pneumothorax)),
@@ -114,7 +119,7 @@ def _chest_questions(found: Findings) -> list[tuple[str, str, str]]:
     return asked
 
 
-def _abdomen(rng: Rng, *, lesion: bool, horizontal: bool) -> tuple[np.ndarray, list[tuple[str, str, str]]]:
+def _abdomen(rng: Rng, *, lesion: bool, horizontal: bool) -> tuple[np.ndarray, list[Question]]:
     pixel = 1.3
     plan = abdomen.random_abdomen(rng, 256 * pixel * 0.98, lesions=1 if lesion else 0)
     if horizontal:
@@ -137,7 +142,7 @@ def _abdomen(rng: Rng, *, lesion: bool, horizontal: bool) -> tuple[np.ndarray, l
     return _window(plane, -160, 260, stretch=1 if horizontal else 4.0 / (2 * pixel)), asked
 
 
-def _chest_ct(rng: Rng, *, effusion: bool) -> tuple[np.ndarray, list[tuple[str, str, str]]]:
+def _chest_ct(rng: Rng, *, effusion: bool) -> tuple[np.ndarray, list[Question]]:
     pixel = 1.3
     side = int(rng.choice([-1, 1]))
     plan = thorax.random_chest(rng, 256 * pixel, effusion=side if effusion else None)

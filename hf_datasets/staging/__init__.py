@@ -1,4 +1,4 @@
-"""From raw upstream data to staged cases: ``DATA/<release>/<task>/{public,private}/<case>/`` and a manifest."""
+"""From raw upstream data to ``DATA/<release>/<task>/{public,private}/<case>/`` and a manifest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BCCD: Pascal-VOC annotations of blood cells, at the source's top or under ``BCCD/``; the test split is staged."""
+"""BCCD: Pascal-VOC annotations of blood cells, at the source's top or under ``BCCD/``; its test split."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hf_datasets.staging.images import read_picture, rgb, write_png
 
 NOTES = {
     "split": "ImageSets/Main/test.txt",
-    "boxes": "upstream's xmin, ymin, xmax, ymax as half-open pixel corners, cut at the image's border; boxes less than "
-    "one pixel wide or high after that (xmin >= xmax included) are dropped",
+    "boxes": "upstream's xmin, ymin, xmax, ymax as half-open pixel corners, cut at the image's border; "
+    "boxes less than one pixel wide or high after that (xmin >= xmax included) are dropped",
 }
 CLASSES = {"RBC": "rbc", "WBC": "wbc", "Platelets": "platelets"}
 SPLIT = "test"
@@ -58,7 +58,8 @@ class BccdCase:
         stated = (root.findtext("size/width", "?"), root.findtext("size/height", "?"))
         if stated != (str(width), str(height)):
             raise StagingError(
-                f"{self.annotation}: states {'x'.join(stated)} pixels but {self.picture.name} has {width}x{height}"
+                f"{self.annotation}: expected the size of {self.picture.name}, {width}x{height}, "
+                f"found {'x'.join(stated)}"
             )
 
     def _box(self, item: Xml.Element, width: int, height: int) -> Box | None:

@@ -1,7 +1,8 @@
 """KiTS19: ``case_NNNNN/{imaging,segmentation}.nii.gz``, at the source's top or under ``data/``.
 
-The upstream's axes stay as they are (slices first, the affine says so); image and masks share one affine, and a
-submission is compared in physical space. ``kits.json``, where present, must know every case and its pixel width.
+The upstream's axes stay as they are (slices first, the affine says so); image and masks share one affine,
+and a submission is compared in physical space. ``kits.json``, where present, must know every case and its
+pixel width.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def _classes(path: Path, labels: Volume) -> np.ndarray:
         )
     if not rounded.any():
         raise StagingError(f"{path}: expected a labelled kidney, found background only")
-    return rounded.astype(np.uint8)
+    return np.asarray(rounded, dtype=np.uint8)
 
 
 def _hounsfield(scan: Volume) -> np.ndarray:

@@ -1,11 +1,13 @@
 """Simulated low dose: parallel rays, Poisson counts, filtered back projection of the noise.
 
-The noise of a low-dose scan is added to the normal-dose slice: the slice is projected, photons are counted, and the
-difference between the counted and the true line integrals is reconstructed. Back projection is linear, so this equals
-reconstructing the noisy scan, without the blur of a second reconstruction, which would otherwise be mistaken for noise.
+The noise of a low-dose scan is added to the normal-dose slice: the slice is projected, photons are counted,
+and the difference between the counted and the true line integrals is reconstructed. Back projection is
+linear, so this equals reconstructing the noisy scan, without the blur of a second reconstruction, which
+would otherwise be mistaken for noise.
 
-Everything is measured in the field of view, so that 256 and 512 pixel slices of one body are equally noisy. A clinical
-ray through 35 cm of tissue would let none of a thousand photons pass; line integrals are scaled to a stated peak.
+Everything is measured in the field of view, so that 256 and 512 pixel slices of one body are equally noisy.
+A clinical ray through 35 cm of tissue would let none of a thousand photons pass; line integrals are scaled
+to a stated peak.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ def _angles() -> NDArray[np.float64]:
 
 
 def _project(image: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Line integrals in cells: each pixel's value is shared by the two detector cells nearest to its centre."""
+    """Line integrals in cells: each pixel's value goes to the two detector cells nearest to its centre."""
     rows, columns = np.nonzero(image)
     values = image[rows, columns]
     x, y = columns - (CELLS - 1) / 2, rows - (CELLS - 1) / 2

@@ -32,8 +32,8 @@ def read_volume(path: Path) -> Volume:
     Raises
     ------
     StagingError
-        Truncated or not NIfTI, not 3-D, no usable affine, an affine that contradicts the voxel sizes, or values that
-        are not finite.
+        Truncated or not NIfTI, not 3-D, no usable affine, an affine that contradicts the voxel sizes, or
+        values that are not finite.
     """
     try:
         image: Any = nibabel.load(path)
@@ -60,7 +60,7 @@ def _spacing(path: Path, affine: NDArray[np.float64], zooms: tuple[float, ...]) 
     sizes = np.sqrt((affine[:3, :3] ** 2).sum(axis=0))
     if not np.allclose(sizes, zooms, rtol=1e-3, atol=_MISMATCH_MM):
         raise StagingError(
-            f"{path}: the affine says {_mm(sizes)} but the header's voxel sizes say {_mm(zooms)}; repair the header"
+            f"{path}: affine says {_mm(sizes)}, the header's voxel sizes {_mm(zooms)}; repair the header"
         )
     return (float(sizes[0]), float(sizes[1]), float(sizes[2]))
 
@@ -76,13 +76,13 @@ def same_grid(path: Path, volume: Volume, other_path: Path, other: Volume) -> No
     apart = np.abs(corners @ (volume.affine - other.affine).T).max()
     if apart > _MISMATCH_MM * min(volume.spacing):
         raise StagingError(
-            f"{other_path}: expected the grid of {path.name} ({_mm(volume.spacing)}), found {_mm(other.spacing)} with "
-            f"corners up to {apart:.3g} mm apart; are the two files of one case?"
+            f"{other_path}: expected the grid of {path.name} ({_mm(volume.spacing)}), found "
+            f"{_mm(other.spacing)} with corners up to {apart:.3g} mm apart; are the two files of one case?"
         )
 
 
 def write_volume(path: Path, data: NDArray[Any], affine: NDArray[np.float64]) -> None:
-    """Write a volume under a fresh header: no description, no times, millimetres, one affine in both codes."""
+    """Write a volume under a fresh header: no description, millimetres, one affine in both codes."""
     image = nibabel.Nifti1Image(data, affine)
     image.header.set_xyzt_units("mm")
     image.set_sform(affine, code="scanner")

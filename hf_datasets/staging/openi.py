@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as Xml
@@ -134,5 +134,5 @@ def _refuse_shared(reports: Path, studies: list[OpeniCase]) -> None:
                 )
 
 
-def _dump(path: Path, value: dict[str, object]) -> None:
+def _dump(path: Path, value: Mapping[str, object]) -> None:
     path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,7 +1,7 @@
 """SimNICT: normal-dose CT volumes, ``.../org/<n>.nii.gz``; one slice a volume, degraded here.
 
-Upstream also ships degraded volumes beside ``org``. They are not used: their noise is unseeded, so a low-dose input
-could not be made again from its reference.
+Upstream also ships degraded volumes beside ``org``. They are not used: their noise is unseeded, so a
+low-dose input could not be made again from its reference.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hf_datasets.staging.nifti import Volume, read_volume
 
 NOTES = {
     **RECIPE,
-    "slice": "one axial slice a volume, drawn from its middle third; front of the patient up, patient's right on the left",
+    "slice": "one axial slice a volume, drawn from its middle third; front up, patient's right on the left",
 }
 FOLDER = "org"
 SMALLEST = 64
@@ -57,7 +57,8 @@ class SimnictCase:
         hu = np.asarray(canonical.dataobj, dtype=np.float32)
         if hu.shape[0] != hu.shape[1] or hu.shape[0] < SMALLEST:
             raise StagingError(
-                f"{self.volume}: expected square axial slices of at least {SMALLEST} pixels, found {hu.shape[0]}x{hu.shape[1]}"
+                f"{self.volume}: expected square axial slices of at least {SMALLEST} pixels, "
+                f"found {hu.shape[0]}x{hu.shape[1]}"
             )
         self._check_units(hu)
         third = hu.shape[2] // 3
@@ -69,7 +70,7 @@ class SimnictCase:
         low, high = float(np.percentile(hu, 0.5)), float(hu.max())
         if low > -500 or high > HU_RANGE[1] or high < 100:
             raise StagingError(
-                f"{self.volume}: expected Hounsfield units with air near -1000 and at most {HU_RANGE[1]:.0f}, "
+                f"{self.volume}: expected Hounsfield units, air near -1000 and at most {HU_RANGE[1]:.0f}, "
                 f"found {low:.0f} to {high:.0f}; is the volume rescaled or shifted?"
             )
 
@@ -79,8 +80,8 @@ def find(source: Path) -> Sequence[SimnictCase]:
     folders = sorted(path for path in source.rglob(FOLDER) if path.is_dir())
     if not folders:
         raise StagingError(
-            f"{source}: expected a folder {FOLDER}/ with normal-dose volumes, as in SimNICT-AMOS-Sample/test/{FOLDER}/, "
-            f"found {listing(source)}"
+            f"{source}: expected a folder {FOLDER}/ with normal-dose volumes, "
+            f"as in SimNICT-AMOS-Sample/test/{FOLDER}/, found {listing(source)}"
         )
     volumes = [path for folder in folders for path in _volumes(folder)]
     _refuse_copies(volumes)

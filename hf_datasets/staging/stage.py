@@ -68,8 +68,8 @@ def plan(
     Raises
     ------
     StagingError
-        The task is unknown, the source is not what the release or the upstream's layout asks for, or the limit is
-        below one.
+        The task is unknown, the source is not what the release or the upstream's layout asks for, or the
+        limit is below one.
     """
     task, release = _task(task), Release(release)
     source, out = Path(source), Path(out)
@@ -102,8 +102,8 @@ def stage(
 ) -> Manifest:
     """Stage a task and return its manifest; parameters and errors as in `plan`.
 
-    Nothing of a failed staging is left behind. A complete staging of the same source, seed and limit is kept as it
-    is; one of another source, seed or limit is replaced in one rename.
+    Nothing of a failed staging is left behind. A complete staging of the same source, seed and limit is
+    kept as it is; one of another source, seed or limit is replaced in one rename.
 
     Raises
     ------
@@ -246,7 +246,7 @@ def _write_case(planned: Plan, folder: Path, case_id: str, case: RawCase) -> Cas
 
 
 def _terms(planned: Plan) -> tuple[str, str, str]:
-    """Source, licence and redistribution; a phantom is this project's own whatever the upstream's terms are."""
+    """Source, licence and redistribution; a phantom is our own, whatever the upstream's terms are."""
     upstream = planned.task.source
     if planned.marker is None:
         return f"{upstream.dataset} ({upstream.url})", upstream.license, upstream.redistribution

@@ -1,7 +1,7 @@
 """VQA-RAD's test questions, from either form it is published in.
 
-- The authors' own (OSF): ``VQA_RAD Dataset Public.json`` and ``VQA_RAD Image Folder/``; needs nothing beyond the core.
-- The Hub's copy: ``data/test-*.parquet`` with the columns image, question, answer; needs the ``hub`` extra (pyarrow).
+- The authors' own (OSF): ``VQA_RAD Dataset Public.json``, ``VQA_RAD Image Folder/``; needs no extra.
+- The Hub's copy: ``data/test-*.parquet`` (image, question, answer); needs the ``hub`` extra for pyarrow.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from hf_datasets.staging.images import read_picture, write_png
 
 NOTES = {
     "split": "test: phrase_type test_freeform and test_para of the authors' file, or data/test-*.parquet",
-    "answer_type": "closed where the answer is yes or no, open otherwise; upstream's own answer_type is not used",
+    "answer_type": "closed where the answer is yes or no, else open; upstream's own answer_type is not used",
     "text": "white space of questions and answers collapsed",
 }
 DATASET, FOLDER = "VQA_RAD Dataset Public.json", "VQA_RAD Image Folder"
@@ -129,10 +130,11 @@ def _refuse_repeats(path: Path, origins: list[str]) -> None:
 
 def _from_parquet(table: Path) -> list[VqaCase]:
     try:
-        import pyarrow.parquet as parquet
+        parquet = import_module("pyarrow.parquet")
     except ModuleNotFoundError:
         raise StagingError(
-            f"{table}: reading parquet needs pyarrow; pip install 'automedbench[hub]' or use the authors' OSF files"
+            f"{table}: reading parquet needs pyarrow; pip install 'automedbench[hub]', "
+            "or use the authors' files from OSF"
         ) from None
     try:
         rows = parquet.read_table(table).to_pylist()

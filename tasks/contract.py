@@ -1,6 +1,6 @@
 """The output contract of a task: what each file holds, as a schema and as a worked example.
 
-For JSON outputs the schema is a JSON Schema (draft 2020-12) of the file, and the example validates against it.
+For JSON outputs the schema is a JSON Schema (draft 2020-12) of the file, and the example keeps it.
 Masks, images and texts get a description in the same spirit: file, format, type, grid, values.
 """
 

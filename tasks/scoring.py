@@ -74,7 +74,10 @@ _INSPECTION = {
 def s1_items(track: str) -> tuple[Item, ...]:
     """The six items of S1 for a track."""
     return (
-        Item("plan_exists", "`plan.md` exists."),
+        Item(
+            "plan_exists",
+            "`plan.md` exists, a text of at least 100 characters, written before the first case is complete.",
+        ),
         Item(
             "plan_pipeline",
             "The plan lays out a clear pipeline, from input to delivered file.",
@@ -82,7 +85,11 @@ def s1_items(track: str) -> tuple[Item, ...]:
         ),
         Item("plan_method", _METHOD[track], "plan_exists"),
         Item("plan_candidates", "At least three candidate methods were researched.", lite_credit=True),
-        Item("plan_picture", "`plan.png` exists.", lite_credit=True),
+        Item(
+            "plan_picture",
+            "`plan.png` exists, a PNG of at least 64 x 64 pixels that is not of one colour.",
+            lite_credit=True,
+        ),
         Item("plan_picture_pipeline", "The picture shows the pipeline.", "plan_picture", lite_credit=True),
     )
 
@@ -94,9 +101,13 @@ S2_ITEMS = (
         "The inputs were checked against what the method expects (shape, spacing, type, range).",
     ),
     Item(
-        "environment_ready", "The environment was set up: everything that the method imports can be imported."
+        "environment_ready",
+        "The environment was set up, shown by a command that succeeded before the first case.",
     ),
-    Item("failures_fixed", "Failures of the set-up were fixed within five attempts, or there were none."),
+    Item(
+        "failures_fixed",
+        "Commands that failed before the first case were put right within five attempts, or none failed.",
+    ),
     Item(
         "model_loaded",
         "The model was loaded on the GPU (on a machine without one: loaded, and one forward pass succeeded).",

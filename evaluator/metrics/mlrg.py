@@ -22,12 +22,12 @@ WEIGHTS_VARIABLE = "AUTOMEDBENCH_WEIGHTS"
 
 COMPONENTS = (
     "bleu",
-    "meteor_wordnet",
+    "meteor",
     "rouge_l",
     "f1_radgraph",
-    "chexbert_precision",
-    "chexbert_recall",
-    "chexbert_f1",
+    "chexbert14_micro_precision",
+    "chexbert14_micro_recall",
+    "chexbert14_micro_f1",
 )
 
 
@@ -38,9 +38,9 @@ class _Part:
 
 
 _PARTS = {
-    "meteor_wordnet": _Part(("nltk",), tuple(f"wordnet/{name}" for name in WORDNET_FILES)),
+    "meteor": _Part(("nltk",), tuple(f"wordnet/{name}" for name in WORDNET_FILES)),
     "f1_radgraph": _Part(("radgraph", "torch"), (f"{MODEL}/config.json", "huggingface")),
-    "chexbert_f1": _Part(
+    "chexbert14": _Part(
         ("torch", "transformers"), (f"chexbert/{CHECKPOINT}", f"chexbert/{BERT_FOLDER}/config.json")
     ),
 }

@@ -26,6 +26,29 @@ CallKey = tuple[int, str]
 
 
 @dataclass(frozen=True)
+class Moment:
+    """The call in which the host saw something, by the sequence number of the event that showed it."""
+
+    seq: int
+    turn: int
+    call: str
+
+    @property
+    def key(self) -> CallKey:
+        return (self.turn, self.call)
+
+    def is_before(self, other: Moment | None) -> bool:
+        """Whether this was an earlier call; what happens within one call has no order that the host can vouch
+        for.
+        """
+        return other is None or (self.seq < other.seq and self.key != other.key)
+
+    def was_answered_before(self, other: Moment | None) -> bool:
+        """Whether the agent had seen the answer to this call when it asked for the other: an earlier turn."""
+        return other is None or self.turn < other.turn
+
+
+@dataclass(frozen=True)
 class Attempt:
     """One executed command.
 
@@ -45,8 +68,8 @@ class Attempt:
     retries: int = 0
 
     @property
-    def key(self) -> CallKey:
-        return (self.turn, self.call)
+    def moment(self) -> Moment:
+        return Moment(self.seq, self.turn, self.call)
 
     @property
     def failed(self) -> bool:
@@ -117,9 +140,7 @@ def _with_repair(
 
 
 def _same_kind(failed: frozenset[str], later: frozenset[str], same_language: bool) -> bool:
-    """Whether the later command speaks of most of what the failed one spoke of; commands without words go by
-    language.
-    """
+    """Whether the later command speaks of most of what the failed one spoke of."""
     if not failed:
         return same_language and not later
     return len(failed & later) >= _SAME_KIND * len(failed)

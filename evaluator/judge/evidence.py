@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from evaluator.judge.attempts import Attempt, CallKey, attempts_of
+from evaluator.judge.attempts import Attempt, Moment, attempts_of
 from evaluator.judge.inputs import Shape, shows_shape
 from evaluator.judge.plan import (
     MIN_CHARS,
@@ -34,29 +34,6 @@ WEIGHT_SUFFIXES = frozenset(
     (".pt", ".pth", ".ckpt", ".safetensors", ".onnx", ".h5", ".keras", ".gguf", ".bin", ".tflite", ".pb")
 )
 MIN_WEIGHT_BYTES = 1 << 20
-
-
-@dataclass(frozen=True)
-class Moment:
-    """The call in which the host saw something, by the sequence number of the event that showed it."""
-
-    seq: int
-    turn: int
-    call: str
-
-    @property
-    def key(self) -> CallKey:
-        return (self.turn, self.call)
-
-    def is_before(self, other: Moment | None) -> bool:
-        """Whether this was an earlier call; what happens within one call has no order that the host can vouch
-        for.
-        """
-        return other is None or (self.seq < other.seq and self.key != other.key)
-
-    def was_answered_before(self, other: Moment | None) -> bool:
-        """Whether the agent had seen the answer to this call when it asked for the other: an earlier turn."""
-        return other is None or self.turn < other.turn
 
 
 @dataclass(frozen=True)
@@ -201,7 +178,7 @@ def _plan_written(files: Sequence[Files]) -> Moment | None:
 
 def _inspection(files: Sequence[Files], attempts: Sequence[Attempt], batch: Moment | None) -> Moment | None:
     """The first call before the batch that read a pilot's output back, ended well and printed something."""
-    showed = {attempt.key for attempt in attempts if not attempt.failed and attempt.printed}
+    showed = {attempt.moment.key for attempt in attempts if not attempt.failed and attempt.printed}
     written: set[str] = set()
     for event in files:
         moment = _moment(event)

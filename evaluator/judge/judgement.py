@@ -6,9 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from tasks.schema import Strict
-
 from evaluator.report import Unit
+from tasks.schema import Strict
 
 Stage = Literal["S1", "S2", "S3"]
 
@@ -28,7 +27,7 @@ class ItemResult(Strict):
 
 
 class Judgement(Strict):
-    """All items and the stage values that follow from them. A stage is None when one of its items is unscored."""
+    """All items and the stage values that follow from them; a stage is None when one of its items is."""
 
     schema_version: int = 1
     judge: Literal["rules", "llm"]

@@ -4,13 +4,11 @@ Where facts cannot tell, the item is 0 and says so; a rule never believes a text
 what it would cost to fake them:
 
 - The host saw files appear between calls, with sizes, so order is known from call to call but not within one
-  call. Faking an order means
-  working in that order.
+  call. Faking an order means working in that order.
 - An output was read back when its access time passed its modification time, seen from outside the sandbox.
   Faking it means reading it.
 - Exit codes and the amount printed are the host's own. A command can be made to succeed by doing nothing, so
-  success alone is credited only
-  where a complete case followed.
+  success alone is credited only where a complete case followed.
 - The shape of an input is known to the host and not stated in the brief; printing it takes opening the file.
 - The words of plan.md earn nothing: a plan counts because it is there, early, and long enough to be one.
 """
@@ -19,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from evaluator.judge.attempts import MAX_RETRIES
-from evaluator.judge.evidence import Evidence, Moment
+from evaluator.judge.attempts import MAX_RETRIES, Moment
+from evaluator.judge.evidence import Evidence
 from evaluator.judge.judgement import Judgement
 from evaluator.judge.settle import Verdict, conclude, settled
 from evaluator.rubric import HostFact, Item, Rubric
@@ -46,12 +44,9 @@ def judge_by_rules(evidence: Evidence, rubric: Rubric, tier: Tier) -> Judgement:
 def _decide(item: Item, evidence: Evidence) -> Verdict:
     if item.levels:
         return _highest_level(item, evidence)
-    rule = _RULES.get(item.id)
-    return (
-        rule(evidence)
-        if rule
-        else Verdict(0, "host-observed facts cannot tell; the rules credit nothing for words")
-    )
+    if rule := _RULES.get(item.id):
+        return rule(evidence)
+    return Verdict(0, "host-observed facts cannot tell; the rules credit nothing for words")
 
 
 # --- S1 ------------------------------------------------------------------------------------------
@@ -90,9 +85,7 @@ _NO_CASE = "no case was ever complete, so the facts cannot tell whether the set-
 
 
 def _weights_obtained(evidence: Evidence) -> Verdict:
-    """A weight-like file in the workspace, before the first case; whether the model was the planned one
-    cannot be seen.
-    """
+    """A weight-like file was there before the first case; whether of the planned model cannot be seen."""
     early = [file for file in evidence.weights if file.at.is_before(evidence.first_case)]
     if not evidence.first_case:
         return Verdict(0, _NO_CASE)
@@ -122,12 +115,11 @@ def _environment_ready(evidence: Evidence) -> Verdict:
     if first_case is None:
         return Verdict(0, _NO_CASE)
     for attempt in evidence.attempts:
-        moment = Moment(attempt.seq, attempt.turn, attempt.call)
-        if not attempt.failed and moment.is_before(first_case):
+        if not attempt.failed and attempt.moment.is_before(first_case):
             return Verdict(
                 1,
                 "a command succeeded before the first case, and a case followed",
-                _events(moment, first_case),
+                _events(attempt.moment, first_case),
             )
     return Verdict(
         0, "no command succeeded before the call that completed the first case", _events(first_case)
@@ -135,8 +127,7 @@ def _environment_ready(evidence: Evidence) -> Verdict:
 
 
 def _failures_fixed(evidence: Evidence) -> Verdict:
-    """No kind of command failed, or none went on failing for more than five further tries before a case was
-    complete.
+    """No kind of command that failed before the first case went on failing for five more tries.
 
     A kind of command that was given up after fewer tries was gone round: the case that followed shows it.
     """
@@ -159,9 +150,7 @@ def _failures_fixed(evidence: Evidence) -> Verdict:
 
 
 def _model_loaded(evidence: Evidence) -> Verdict:
-    """Never credited: that a file of weights lies there does not show that it was loaded, and the trace knows
-    no GPU allocation.
-    """
+    """Never credited: weights that lie there need not have been loaded, and the trace knows no GPU."""
     del evidence
     return Verdict(0, "host-observed facts cannot tell whether a model was loaded")
 

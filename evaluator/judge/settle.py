@@ -1,6 +1,4 @@
-"""What holds whoever judges: tier credits, dependencies, items that do not apply, and how items become
-stages.
-"""
+"""What holds whoever judges: tier credits, dependencies, items that do not apply, and the stages' means."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ from tasks.schema import Tier
 
 @dataclass(frozen=True)
 class Verdict:
-    """Value of an item in [0, 1], or None (unscored, or not applicable), with its reason and the events it
-    rests on.
-    """
+    """What was decided on one item. ``value`` lies in [0, 1], or is None: unscored, or not applicable."""
 
     value: float | None
     reason: str

@@ -1,6 +1,4 @@
-"""The rubric of S1-S3 as data: ``shared.yaml`` holds what all tracks have in common, ``<track>.yaml`` what is
-a track's own.
-"""
+"""The rubric of S1-S3 as data: ``shared.yaml`` for all tracks, ``<track>.yaml`` for what is a track's own."""
 
 from __future__ import annotations
 
@@ -20,8 +18,7 @@ from tasks.schema import Strict, Tier, Track
 
 EvidenceKind = Literal["plan", "picture", "files", "cases", "commands", "outputs"]
 """What an item may rest on: the plan's text or picture, changes in the workspace, when cases became complete
-or were read, the commands
-with their exit codes, what the commands printed."""
+or were read, commands with their exit codes, what commands printed."""
 
 HostFact = Literal["pilot_before_batch", "pilot_inspected"]
 

@@ -1,0 +1,110 @@
+"""Enhancement and synthesis: mean SSIM on the task's fixed value range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluator.metrics.image import mae, psnr, rmse, ssim
+from evaluator.readers.array import read_array
+from evaluator.readers.nifti import Volume, read_nifti, require_same_grid
+from evaluator.tracks.base import (
+    CaseFiles,
+    FilePerCase,
+    Finished,
+    Outcome,
+    Summary,
+    headline,
+    mean_of,
+    staged,
+    untrusted,
+)
+from evaluator.tracks.grids import read_grid
+from tasks.schema import ImageOutput, Task
+
+Image = NDArray[Any]
+METRICS = ("ssim_gaussian", "psnr", "mae", "rmse")
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """What an output must look like: a shape, and for NIfTI a place."""
+
+    shape: tuple[int, ...]
+    volume: Volume | None
+
+
+class ImageTrack(FilePerCase):
+    """A restored or synthesised image, compared after clipping both sides to the task's range."""
+
+    def __init__(self, task: Task) -> None:
+        if not isinstance(task.output, ImageOutput):
+            raise TypeError(f"task {task.id} delivers {task.output.kind}, expected image")
+        self.task = task
+        self.output = task.output
+        self.reference_name = task.references[0]
+
+    def check(self, case: CaseFiles) -> Image:
+        path = case.output(self.output.file)
+        with staged(case):
+            grid = self._grid(case)
+        with untrusted():
+            if grid.volume is None:
+                return read_array(path, expected_shape=grid.shape)
+            restored = read_nifti(path, expected_shape=grid.shape)
+            require_same_grid(restored, grid.volume, self.output.file)
+            return restored.data
+
+    def _grid(self, case: CaseFiles) -> _Grid:
+        path = (
+            case.reference(self.reference_name) if case.public is None else case.input(self.output.shape_of)
+        )
+        scale = 1 if case.public is None else self.output.scale
+        if path.suffix == ".npy":
+            stored: tuple[int, ...] = np.load(path, mmap_mode="r", allow_pickle=False).shape
+            return _Grid(tuple(size * scale for size in stored), None)
+        volume = read_grid(path)
+        return _Grid(volume.data.shape, volume)
+
+    def score(self, case: CaseFiles, output: Image | None) -> Outcome:
+        low, high = self.output.data_range
+        width = high - low
+        with staged(case):
+            reference = _clipped(self._reference(case), low, high)
+            if output is None:
+                return Outcome(score=0.0, metrics=dict(zip(METRICS, (0.0, 0.0, width, width), strict=True)))
+            restored = _clipped(output, low, high)
+            similarity = ssim(reference, restored, width)
+        noise = psnr(reference, restored, width)
+        metrics = {
+            "ssim_gaussian": similarity,
+            "psnr": noise.db,
+            "mae": mae(reference, restored),
+            "rmse": rmse(reference, restored),
+        }
+        flags = ("psnr_capped",) if noise.capped else ()
+        return Outcome(score=min(1.0, max(0.0, similarity)), metrics=metrics, flags=flags)
+
+    def _reference(self, case: CaseFiles) -> Image:
+        path = case.reference(self.reference_name)
+        return read_array(path) if path.suffix == ".npy" else read_nifti(path).data
+
+    def aggregate(self, cases: Sequence[Finished]) -> Summary:
+        aggregates = {name: mean_of(cases, name) for name in METRICS}
+        return Summary(headline(cases), aggregates)
+
+    def preview(self, case: CaseFiles, output: Image) -> bytes | None:
+        from evaluator.preview import beside
+
+        return beside(case.input(self.output.shape_of), output, self.output.data_range)
+
+
+def _clipped(image: Image, low: float, high: float) -> Image:
+    """Clipped to the range. Integers become float32: as float64 a large volume would not fit."""
+    values = image if image.dtype.kind == "f" else image.astype(np.float32)
+    clipped: Image = np.clip(values, low, high)
+    return clipped

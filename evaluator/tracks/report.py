@@ -1,0 +1,104 @@
+"""Reports: a named set of text metrics, the first of the task's sets whose model weights are installed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evaluator.metrics.chest import chexlabel_rule_f1
+from evaluator.metrics.observation import OBSERVATION_WEIGHT, ROUGE_WEIGHT, observation_f1
+from evaluator.metrics.text import bleu, cider_d, document_frequencies, rouge_l
+from evaluator.readers.text_file import read_text
+from evaluator.tracks.base import (
+    CaseFault,
+    CaseFiles,
+    FilePerCase,
+    Finished,
+    Outcome,
+    ReferenceMissing,
+    Summary,
+    headline,
+    mean,
+    mean_of,
+    staged,
+    untrusted,
+)
+from tasks.schema import ReportOutput, Task
+
+MLRG7, OBS_ROUGE = "mlrg7", "obs_rouge"
+
+
+class ReportTrack(FilePerCase):
+    """A free-text report of one study."""
+
+    def __init__(self, task: Task) -> None:
+        if not isinstance(task.output, ReportOutput):
+            raise TypeError(f"task {task.id} delivers {task.output.kind}, expected report")
+        self.task = task
+        self.output = task.output
+
+    def check(self, case: CaseFiles) -> str:
+        path = case.output(self.output.file)
+        with untrusted():
+            text = read_text(path).strip()
+        letters = sum(char.isalpha() for char in text)
+        if len(text) < self.output.min_chars:
+            raise CaseFault(
+                "too_short", f"{path.name} has {len(text)} characters, expected {self.output.min_chars}"
+            )
+        if len(text) > self.output.max_chars:
+            raise CaseFault(
+                "too_long", f"{path.name} has {len(text)} characters, at most {self.output.max_chars}"
+            )
+        if letters < self.output.min_letters:
+            raise CaseFault(
+                "too_few_letters", f"{path.name} has {letters} letters, expected {self.output.min_letters}"
+            )
+        return text
+
+    def score(self, case: CaseFiles, output: str | None) -> Outcome:
+        with staged(case):
+            reference = read_text(case.reference(self.task.references[0])).strip()
+        if not reference:
+            raise ReferenceMissing(f"case {case.id}: the staged report is empty; stage the task again")
+        text = output or ""
+        observed = observation_f1(text, reference)
+        overlap = rouge_l(text, reference)
+        metrics = {
+            OBS_ROUGE: OBSERVATION_WEIGHT * observed.f1 + ROUGE_WEIGHT * overlap,
+            "observation_precision": observed.precision,
+            "observation_recall": observed.recall,
+            "observation_f1": observed.f1,
+            "rouge_l": overlap,
+        }
+        # A set that is defined over the whole corpus has no value of one case, so a case shows this one.
+        return Outcome(
+            score=metrics[OBS_ROUGE], metrics=metrics, evidence={"text": text, "reference": reference}
+        )
+
+    def aggregate(self, cases: Sequence[Finished]) -> Summary:
+        texts = [case.evidence["text"] for case in cases]
+        references = [case.evidence["reference"] for case in cases]
+        orders = bleu(texts, references)
+        names = ("observation_precision", "observation_recall", "observation_f1", "rouge_l")
+        written = [text for text in texts if text]
+        aggregates = {
+            **{name: mean_of(cases, name) for name in names},
+            **{f"bleu_{order}": value for order, value in enumerate(orders, 1)},
+            "bleu": mean(orders),
+            "cider_d": cider_d(texts, references, document_frequencies(references))[0],
+            "distinct_reports": len(set(written)) / len(written) if written else None,
+            **chexlabel_rule_f1(texts, references),
+            OBS_ROUGE: headline(cases),
+        }
+        return self._headline(aggregates)
+
+    def _headline(self, aggregates: dict[str, float | None]) -> Summary:
+        unavailable: dict[str, str] = {}
+        for name in self.task.metric.sets:
+            if name == OBS_ROUGE:
+                return Summary(aggregates[OBS_ROUGE] or 0.0, aggregates, OBS_ROUGE, unavailable)
+            unavailable[name] = f"metric set {name} is not installed here"
+        raise ReferenceMissing(f"no metric set of task {self.task.id} can be computed here: {unavailable}")
+
+    def preview(self, case: CaseFiles, output: str) -> bytes | None:  # noqa: ARG002 - a report is text
+        return None

@@ -1,0 +1,250 @@
+"""Segmentation: macro Dice over the task's targets within a case, then over cases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluator.metrics.segmentation import (
+    Surface,
+    SurfaceTooLarge,
+    count_labels,
+    lesion_f1,
+    surface_per_label,
+)
+from evaluator.readers.nifti import Volume, grid_difference, read_label_map, require_same_grid
+from evaluator.tracks.base import (
+    MISSING,
+    CaseFault,
+    CaseFiles,
+    FilePerCase,
+    Finished,
+    Outcome,
+    ReferenceMissing,
+    Summary,
+    headline,
+    mean,
+    mean_of,
+    staged,
+    untrusted,
+)
+from evaluator.tracks.grids import read_grid
+from tasks.schema import MaskFile, MaskOutput, Target, Task
+
+Masks = dict[str, Volume]
+LabelMap = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """One target in one case. ``dice`` None: absent on both sides and left out of the case's mean."""
+
+    dice: float | None
+    nsd: float | None
+    hd95: float | None
+    volume_error_ml: float
+    in_reference: bool
+    true_negative: bool
+
+
+class SegmentationTrack(FilePerCase):
+    """Label maps on the grid of a public volume."""
+
+    def __init__(self, task: Task) -> None:
+        if not isinstance(task.output, MaskOutput):
+            raise TypeError(f"task {task.id} delivers {task.output.kind}, expected mask")
+        self.task = task
+        self.output = task.output
+
+    def check(self, case: CaseFiles) -> Masks:
+        """Every file is read, so that a broken one is reported even where another one is missing."""
+        masks: Masks = {}
+        faults: list[CaseFault] = []
+        for file in self.output.files:
+            try:
+                masks[file.name] = self._read_mask(case, file)
+            except CaseFault as fault:
+                faults.append(fault)
+        if faults:
+            raise next((fault for fault in faults if fault.code != MISSING), faults[0])
+        return masks
+
+    def _read_mask(self, case: CaseFiles, file: MaskFile) -> Volume:
+        path = case.output(file.name)
+        with staged(case):
+            grid = read_grid(case.reference(file.name) if case.public is None else case.input(file.grid_of))
+        with untrusted():
+            mask = read_label_map(path, file.labels, expected_shape=grid.data.shape)
+            require_same_grid(mask, grid, file.name)
+        return mask
+
+    def score(self, case: CaseFiles, output: Masks | None) -> Outcome:
+        references = self._read_references(case)
+        predictions = output or {name: _nothing_on(volume) for name, volume in references.items()}
+        for name, volume in references.items():
+            if output is not None and (difference := grid_difference(predictions[name], volume)):
+                raise ReferenceMissing(
+                    f"case {case.id}: {name} lies on another grid than the input: {difference}"
+                )
+        measured: dict[str, _Measured] = {}
+        flags: list[str] = []
+        for layer in _disjoint(self.output.targets):
+            name = layer[0].file
+            measured |= _measure(layer, references[name], predictions[name], flags)
+        return (
+            _failed(measured) if output is None else self._outcome(measured, references, predictions, flags)
+        )
+
+    def _read_references(self, case: CaseFiles) -> Masks:
+        with staged(case):
+            return {
+                file.name: read_label_map(case.reference(file.name), file.labels)
+                for file in self.output.files
+            }
+
+    def _outcome(
+        self, measured: dict[str, _Measured], references: Masks, predictions: Masks, flags: list[str]
+    ) -> Outcome:
+        dices = [one.dice for one in measured.values() if one.dice is not None]
+        macro = mean(dices)
+        if macro is None:
+            flags.append("nothing_to_segment")
+        flags += [f"true_negative:{name}" for name, one in measured.items() if one.true_negative]
+        metrics = _metrics(measured) | {"macro_dice": 1.0 if macro is None else macro}
+        for target in self.output.targets:
+            if target.lesion:
+                sides = (np.isin(side[target.file].data, target.ids) for side in (references, predictions))
+                metrics[f"lesion_f1_{target.name}"] = lesion_f1(*sides)
+        return Outcome(
+            score=metrics["macro_dice"] or 0.0,
+            metrics=metrics,
+            flags=tuple(flags),
+            evidence=_present(measured),
+        )
+
+    def aggregate(self, cases: Sequence[Finished]) -> Summary:
+        names = sorted({name for case in cases for name in case.result.metrics})
+        aggregates = {name: mean_of(cases, name) for name in names}
+        aggregates["macro_dice"] = headline(cases)
+        positive = {}
+        for target in self.output.targets:
+            if target.lesion:
+                found = [case for case in cases if target.name in case.evidence]
+                positive[target.name] = mean_of(found, f"dice_{target.name}")
+                aggregates[f"positive_dice_{target.name}"] = positive[target.name]
+        if positive:
+            aggregates["lesion_positive_dice"] = mean(
+                [value for value in positive.values() if value is not None]
+            )
+        return Summary(headline(cases), aggregates)
+
+    def preview(self, case: CaseFiles, output: Masks) -> bytes | None:
+        from evaluator.preview import contours
+
+        file = self.output.files[0]
+        return contours(case.input(file.grid_of), [(output[t.file].data, t.ids) for t in self.output.targets])
+
+
+def _nothing_on(volume: Volume) -> Volume:
+    return Volume(np.zeros_like(volume.data), volume.affine, volume.spacing)
+
+
+def _disjoint(targets: Sequence[Target]) -> list[list[Target]]:
+    """Groups of targets of one file that share no label, so that each group is one label map and one pass."""
+    layers: list[list[Target]] = []
+    for target in targets:
+        for layer in layers:
+            taken = {label for other in layer for label in other.ids}
+            if layer[0].file == target.file and not taken & set(target.ids):
+                layer.append(target)
+                break
+        else:
+            layers.append([target])
+    return layers
+
+
+def _measure(
+    layer: list[Target], reference: Volume, prediction: Volume, flags: list[str]
+) -> dict[str, _Measured]:
+    numbers = range(1, len(layer) + 1)
+    ours, theirs = (_renumbered(volume.data, layer) for volume in (reference, prediction))
+    in_reference, in_prediction, in_both = (
+        _padded(counts, len(layer)) for counts in count_labels(ours, theirs)
+    )
+    surfaces = _surfaces(ours, theirs, reference.spacing, layer, flags)
+    voxel_ml = float(np.prod(reference.spacing)) / 1000.0
+    measured = {}
+    for number, target in zip(numbers, layer, strict=True):
+        expected, found = int(in_reference[number]), int(in_prediction[number])
+        absent = expected + found == 0
+        counts = not absent or target.lesion
+        dice = 1.0 if absent else 2.0 * int(in_both[number]) / (expected + found)
+        measured[target.name] = _Measured(
+            dice=dice if counts else None,
+            nsd=surfaces[number].nsd_voxel if counts else None,
+            hd95=surfaces[number].hd95_directed_max if counts else None,
+            volume_error_ml=(found - expected) * voxel_ml,
+            in_reference=expected > 0,
+            true_negative=absent and target.lesion,
+        )
+    return measured
+
+
+def _renumbered(labels: LabelMap, layer: list[Target]) -> LabelMap:
+    """The label map in which the k-th target of the layer is k, and everything else background."""
+    table = np.zeros(np.iinfo(labels.dtype).max + 1, dtype=np.uint8 if len(layer) < 256 else np.uint16)
+    for number, target in enumerate(layer, 1):
+        table[list(target.ids)] = number
+    return table[labels]
+
+
+def _padded(counts: NDArray[np.int64], labels: int) -> NDArray[np.int64]:
+    return np.pad(counts, (0, max(0, labels + 1 - counts.size)))
+
+
+def _surfaces(
+    reference: LabelMap,
+    prediction: LabelMap,
+    spacing: tuple[float, float, float],
+    layer: list[Target],
+    flags: list[str],
+) -> dict[int, Surface]:
+    numbers = range(1, len(layer) + 1)
+    tolerances = {number: target.nsd_tolerance_mm for number, target in zip(numbers, layer, strict=True)}
+    try:
+        return surface_per_label(reference, prediction, numbers, spacing, tolerances)
+    except SurfaceTooLarge:
+        flags.append("boundary_too_large")
+        diagonal = float(np.linalg.norm(np.multiply(spacing, reference.shape)))
+        return dict.fromkeys(numbers, Surface(0.0, diagonal))
+
+
+def _metrics(measured: dict[str, _Measured]) -> dict[str, float | None]:
+    metrics: dict[str, float | None] = {}
+    for name, one in measured.items():
+        metrics[f"dice_{name}"] = one.dice
+        metrics[f"nsd_voxel_{name}"] = one.nsd
+        metrics[f"hd95_directed_max_{name}"] = one.hd95
+        metrics[f"volume_error_ml_{name}"] = one.volume_error_ml
+    every = measured.values()
+    metrics["nsd_voxel"] = mean([one.nsd for one in every if one.nsd is not None])
+    metrics["hd95_directed_max"] = mean([one.hd95 for one in every if one.hd95 is not None])
+    metrics["volume_error"] = mean([abs(one.volume_error_ml) for one in every])
+    return metrics
+
+
+def _present(measured: dict[str, _Measured]) -> list[str]:
+    return [name for name, one in measured.items() if one.in_reference]
+
+
+def _failed(measured: dict[str, _Measured]) -> Outcome:
+    """Without output every target that counts gets the worst value, a truly absent lesion included."""
+    metrics = _metrics(measured) | {"macro_dice": 0.0}
+    for name, one in measured.items():
+        if one.true_negative:
+            metrics |= {f"dice_{name}": 0.0, f"nsd_voxel_{name}": 0.0, f"hd95_directed_max_{name}": None}
+    return Outcome(score=0.0, metrics=metrics | {"nsd_voxel": 0.0}, evidence=_present(measured))

@@ -1,0 +1,109 @@
+"""Visual question answering: normalised exact match, or the option's letter in multiple choice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evaluator.metrics.answers import exact_match, option_letter, token_f1, yes_no
+from evaluator.readers.json_file import read_json
+from evaluator.tracks.base import (
+    CaseFault,
+    CaseFiles,
+    FilePerCase,
+    Finished,
+    Outcome,
+    ReferenceMissing,
+    Summary,
+    headline,
+    mean,
+    mean_of,
+    staged,
+    untrusted,
+)
+from tasks.schema import AnswerOutput, Task
+
+ID, ANSWER, LABEL = "question_id", "predicted_answer", "predicted_label"
+
+
+class VqaTrack(FilePerCase):
+    """A short answer to one question."""
+
+    def __init__(self, task: Task) -> None:
+        if not isinstance(task.output, AnswerOutput):
+            raise TypeError(f"task {task.id} delivers {task.output.kind}, expected answer")
+        self.task = task
+        self.output = task.output
+
+    def check(self, case: CaseFiles) -> str:
+        path = case.output(self.output.file)
+        with untrusted():
+            content = read_json(path)
+        if not isinstance(content, dict):
+            raise CaseFault("wrong_type", f"{path.name} holds a {type(content).__name__}, expected an object")
+        if content.get(ID, case.id) != case.id:
+            raise CaseFault("wrong_case", f"{path.name} answers {content[ID]!r:.60}, expected {case.id!r}")
+        return self._answer(content, path.name)
+
+    def _answer(self, content: dict[str, Any], name: str) -> str:
+        keys = (LABEL, ANSWER) if self.output.mode == "choice" else (ANSWER,)
+        given = [content[key] for key in keys if content.get(key) not in (None, "")]
+        if not given:
+            raise CaseFault("missing_key", f"{name} has no {' or '.join(keys)} with a text in it")
+        answer = given[0]
+        if not isinstance(answer, str):
+            raise CaseFault("wrong_type", f"{name}: the answer is a {type(answer).__name__}, expected a text")
+        if not answer.strip():
+            raise CaseFault("empty_answer", f"{name}: the answer is blank")
+        return answer
+
+    def score(self, case: CaseFiles, output: str | None) -> Outcome:
+        with staged(case):
+            reference = read_json(case.reference(self.task.references[0]))
+            key = reference["answer"]
+            closed = _is_closed(reference)
+        if not isinstance(key, str) or not key.strip():
+            raise ReferenceMissing(f"case {case.id}: the staged answer is empty; stage the task again")
+        if self.output.mode == "choice":
+            return self._score_choice(case, output, key)
+        correct = output is not None and exact_match(output, key, closed=closed)
+        overlap = 0.0 if output is None else 1.0 if correct else token_f1(output, key)
+        metrics = {
+            "exact_match_normalised": float(correct),
+            "token_f1": overlap,
+            "em_f1_mean": (correct + overlap) / 2.0,
+            "yes_no_accuracy": float(correct) if closed else None,
+            "open_exact_match": None if closed else float(correct),
+        }
+        return Outcome(score=float(correct), metrics=metrics)
+
+    def _score_choice(self, case: CaseFiles, output: str | None, key: str) -> Outcome:
+        with staged(case):
+            options = read_json(case.input("question.json"))["options"]
+        chosen = None if output is None else option_letter(output, options)
+        correct = chosen is not None and chosen == key.strip().upper()
+        flags = ("no_option_named",) if output is not None and chosen is None else ()
+        return Outcome(score=float(correct), metrics={"option_accuracy": float(correct)}, flags=flags)
+
+    def aggregate(self, cases: Sequence[Finished]) -> Summary:
+        if self.output.mode == "choice":
+            return Summary(headline(cases), {"option_accuracy": headline(cases)})
+        names = ("exact_match_normalised", "token_f1", "em_f1_mean", "yes_no_accuracy", "open_exact_match")
+        aggregates = {name: mean_of(cases, name) for name in names}
+        aggregates["closed_share"] = mean(
+            [float(case.result.metrics.get("yes_no_accuracy") is not None) for case in cases]
+        )
+        return Summary(headline(cases), aggregates)
+
+    def preview(self, case: CaseFiles, output: str) -> bytes | None:  # noqa: ARG002 - an answer is text
+        return None
+
+
+def _is_closed(reference: Mapping[str, Any]) -> bool:
+    """Whether the question asks for yes or no: the data set's own word, else what its key says."""
+    stated = reference.get("answer_type")
+    return (
+        stated.strip().lower() == "closed"
+        if isinstance(stated, str)
+        else yes_no(reference["answer"]) is not None
+    )

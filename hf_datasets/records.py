@@ -17,8 +17,6 @@ from evaluator.report import Finite, Unit
 from evaluator.trace import EndReason
 from tasks.schema import Release, Strict, Tier, Track
 
-SCHEMA_VERSION = 1
-
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 RunId = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.\-]{0,199}$")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.\-]{0,79}$")]
@@ -52,7 +50,7 @@ class RunLimits(Strict):
 class RunRecord(Strict):
     """One run. Scores lie in [0, 1]; ``None`` is "unscored", which is never zero."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1] = 1
 
     # identity
     run_id: RunId
@@ -87,7 +85,9 @@ class RunRecord(Strict):
     # how it ended
     end_reason: EndReason
     end_detail: str
-    error_codes: tuple[str, ...] = Field(description="E1..E5 with sub-type, such as 'E5.missing_files'; never scored")
+    error_codes: tuple[str, ...] = Field(
+        description="E1..E5 with sub-type, such as 'E5.missing_files'; never scored"
+    )
 
     # what it cost
     turns: Count
@@ -126,13 +126,15 @@ class RunRecord(Strict):
     submission_sha256: Sha256 | None
     report_sha256: Sha256 | None
     judgement_sha256: Sha256 | None
-    supersedes: Sha256 | None = Field(default=None, description="Digest of the record this one corrects (regrade, rejudge)")
+    supersedes: Sha256 | None = Field(
+        default=None, description="Digest of the record this one corrects (regrade, rejudge)"
+    )
 
 
 class CaseRecord(Strict):
     """One case of a run, for tables over cases."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[1] = 1
     run_id: RunId
     task: Name
     case_id: str
@@ -149,7 +151,12 @@ class RecordError(Exception):
 
 def dump_record(record: RunRecord) -> str:
     """Canonical JSON text: sorted keys, no NaN, one trailing newline."""
-    return json.dumps(record.model_dump(mode="json"), sort_keys=True, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    return (
+        json.dumps(
+            record.model_dump(mode="json"), sort_keys=True, indent=1, allow_nan=False, ensure_ascii=False
+        )
+        + "\n"
+    )
 
 
 def load_record(path: Path) -> RunRecord:

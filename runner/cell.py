@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from tasks.schema import Limits, Release, Strict, Tier
-
 from runner.errors import EnvironmentProblem, UsageProblem
+from tasks.schema import Limits, Release, Strict, Tier
 
 CELL = "cell.json"
 BRIEF = "brief.md"
@@ -100,7 +99,9 @@ def locked(folder: Path) -> Iterator[None]:
         except OSError:
             file.seek(0)
             holder = file.read().strip() or "unknown"
-            raise UsageProblem(f"{folder} is being run by process {holder}; wait for it or choose another --repeat") from None
+            raise UsageProblem(
+                f"{folder} is being run by process {holder}; wait for it or choose another --repeat"
+            ) from None
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
@@ -127,4 +128,6 @@ def require_room(folder: Path, megabytes: int = 200) -> None:
     status = os.statvfs(folder)
     free = status.f_bavail * status.f_frsize // (1024 * 1024)
     if free < megabytes:
-        raise EnvironmentProblem(f"{folder}: {free} MiB free, at least {megabytes} needed; free some space and run again")
+        raise EnvironmentProblem(
+            f"{folder}: {free} MiB free, at least {megabytes} needed; free some space and run again"
+        )

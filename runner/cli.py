@@ -1,6 +1,7 @@
 """``python -m runner``: run cells, grade and judge them again, look at what is there.
 
-Only Typer is imported at start-up; everything else is imported inside the command that needs it, so that ``--help`` answers at once.
+Only Typer is imported at start-up; everything else is imported inside the command that needs it, so that
+``--help`` answers at once.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 if TYPE_CHECKING:
-    from runner.execute import Options, Outcome
+    from runner.execute import Outcome
 
 EXIT_USAGE, EXIT_ENVIRONMENT, EXIT_UNSCORED, EXIT_INTERRUPTED = 2, 3, 4, 130
 
@@ -75,8 +76,12 @@ def run(
     runs_dir: RunsDir = Path("runs"),
     data: DataDir = Path("data"),
     sandbox: Sandbox = SandboxName.AUTO,
-    network: Annotated[NetworkName, typer.Option(help="Network of the agent's sandbox; the evaluator never has one.")] = NetworkName.NONE,
-    wall_seconds: Annotated[int | None, typer.Option(min=1, help="Another limit than the task's; kept apart on the board.")] = None,
+    network: Annotated[
+        NetworkName, typer.Option(help="Network of the agent's sandbox; the evaluator never has one.")
+    ] = NetworkName.NONE,
+    wall_seconds: Annotated[
+        int | None, typer.Option(min=1, help="Another limit than the task's; kept apart on the board.")
+    ] = None,
     turns: Annotated[int | None, typer.Option(min=1)] = None,
     tokens: Annotated[int | None, typer.Option(min=1)] = None,
     cost_usd: Annotated[float | None, typer.Option(min=0)] = None,
@@ -98,7 +103,9 @@ def run(
 
 
 @app.command()
-def regrade(run: Path, data: DataDir = Path("data"), sandbox: Sandbox = SandboxName.AUTO, as_json: AsJson = False) -> None:
+def regrade(
+    run: Path, data: DataDir = Path("data"), sandbox: Sandbox = SandboxName.AUTO, as_json: AsJson = False
+) -> None:
     """Evaluate a finished run's stored submission again; the agent does not run."""
     from runner.execute import regrade as regrade_run
 
@@ -106,7 +113,9 @@ def regrade(run: Path, data: DataDir = Path("data"), sandbox: Sandbox = SandboxN
 
 
 @app.command()
-def rejudge(run: Path, data: DataDir = Path("data"), sandbox: Sandbox = SandboxName.AUTO, as_json: AsJson = False) -> None:
+def rejudge(
+    run: Path, data: DataDir = Path("data"), sandbox: Sandbox = SandboxName.AUTO, as_json: AsJson = False
+) -> None:
     """Judge a finished run's stored trace again; neither agent nor evaluator runs."""
     from runner.execute import rejudge as rejudge_run
 
@@ -149,7 +158,10 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 @app.command()
-def images(rebuild: Annotated[bool, typer.Option(help="Build even if they are current.")] = False, as_json: AsJson = False) -> None:
+def images(
+    rebuild: Annotated[bool, typer.Option(help="Build even if they are current.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """Build the agent and evaluator images for Docker."""
     from runner.images.build import ensure_images
 
@@ -177,7 +189,10 @@ def demo(
 
     _print_rows([summary(outcome.record) for outcome in outcomes], as_json)
     if not as_json:
-        print(f"\n{len(outcomes)} records under {runs_dir.resolve()}; look at one with: python -m runner show {outcomes[0].folder}")
+        print(
+            f"\n{len(outcomes)} records under {runs_dir.resolve()}; "
+            f"look at one with: python -m runner show {outcomes[0].folder}"
+        )
     if any(outcome.state == "unscored" for outcome in outcomes):
         raise typer.Exit(EXIT_UNSCORED)
 
@@ -195,14 +210,27 @@ def _report(outcome: Outcome, as_json: bool) -> None:
 
     record = outcome.record
     if as_json:
-        print(json.dumps({"state": outcome.state, "folder": str(outcome.folder), "record": record.model_dump(mode="json")}))
+        print(
+            json.dumps(
+                {
+                    "state": outcome.state,
+                    "folder": str(outcome.folder),
+                    "record": record.model_dump(mode="json"),
+                }
+            )
+        )
     else:
         if outcome.state == "already":
             print(f"already done: {outcome.folder}")
         _print_rows([summary(record)], as_json=False)
-        print(f"record: {outcome.folder / ('unscored.json' if outcome.state == 'unscored' else 'record.json')}")
+        print(
+            f"record: {outcome.folder / ('unscored.json' if outcome.state == 'unscored' else 'record.json')}"
+        )
     if outcome.state == "unscored":
-        print(f"not scored ({record.end_reason}): {record.end_detail}; run the same command again", file=sys.stderr)
+        print(
+            f"not scored ({record.end_reason}): {record.end_detail}; run the same command again",
+            file=sys.stderr,
+        )
         raise typer.Exit(EXIT_UNSCORED)
 
 

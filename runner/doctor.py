@@ -27,21 +27,32 @@ class Examination:
         return any(sandbox["ok"] for sandbox in self.sandboxes)
 
     def as_dict(self) -> dict[str, Any]:
-        return {"usable": self.usable, "machine": self.machine, "sandboxes": self.sandboxes, "agents": self.agents}
+        return {
+            "usable": self.usable,
+            "machine": self.machine,
+            "sandboxes": self.sandboxes,
+            "agents": self.agents,
+        }
 
     def as_text(self) -> str:
         lines = ["machine"]
         lines += [f"  {name:<12} {value}" for name, value in self.machine.items()]
         for sandbox in self.sandboxes:
-            lines += ["", f"sandbox {sandbox['name']}: {'works' if sandbox['ok'] else 'not usable'} - {sandbox['detail']}"]
+            lines += [
+                "",
+                f"sandbox {sandbox['name']}: {'works' if sandbox['ok'] else 'not usable'} - {sandbox['detail']}",
+            ]
             lines += [f"  {name:<18} {level:<8} {note}" for name, level, note in sandbox["protections"]]
         lines += ["", "agents"]
-        lines += [f"  {row['agent']:<18} {row['ready']}" for row in self.agents]
+        lines += [f"  {row['agent']:<18} {row['key'] or 'needs no key'}" for row in self.agents]
         lines += ["", "ready: at least one sandbox works" if self.usable else NO_SANDBOX]
         return "\n".join(lines)
 
 
-NO_SANDBOX = "not ready: no sandbox works here; install Docker (and run 'make images'), or bubblewrap; nothing is ever run without one"
+NO_SANDBOX = (
+    "not ready: no sandbox works here; install Docker (and run 'make images'), or bubblewrap; "
+    "nothing is ever run without one"
+)
 
 
 def examine() -> Examination:

@@ -28,9 +28,14 @@ class EnvironmentProblem(Problem):
 
 def exit_code_of(error: BaseException) -> int | None:
     """Exit code of an error that deserves one line; None for a fault of ours."""
+    from hf_datasets.records import RecordError
+    from hf_datasets.staging import StagingError
     from runner.sandbox.base import SandboxUnavailable
+    from tasks.registry import TaskError
 
-    if isinstance(error, SandboxUnavailable):
+    if isinstance(error, TaskError | RecordError):
+        return UsageProblem.exit_code
+    if isinstance(error, SandboxUnavailable | StagingError | OSError):
         return EnvironmentProblem.exit_code
     return error.exit_code if isinstance(error, Problem) else None
 

@@ -1,4 +1,7 @@
-"""Run the evaluator in a sandbox of its own: no network, references mounted only here, only after the agent's sandbox is gone."""
+"""Run the evaluator in a sandbox of its own.
+
+It has no network; references are mounted only here, and only after the agent's sandbox is gone.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,9 @@ from pydantic import ValidationError
 
 from evaluator.files import sha256_file
 from evaluator.report import TaskReport
+from runner.sandbox.base import AGENT_UID, Backend, ExecResult, Mount, SandboxDead, SandboxSpec
 from tasks.manifest import MANIFEST_NAME, Manifest
 from tasks.schema import Task
-
-from runner.sandbox.base import AGENT_UID, Backend, ExecResult, Mount, SandboxDead, SandboxSpec
 
 DEADLINE_SECONDS = 1800
 MEMORY_MB = 4096
@@ -27,7 +29,7 @@ REPORT_LIMIT = 256 * 1024 * 1024
 
 
 class EvaluationFailed(Exception):
-    """The evaluator gave no usable report. Never the agent's failure: the run stays unscored and can be graded again."""
+    """The evaluator gave no usable report. Never the agent's failure: the run stays unscored, to be graded again."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,9 @@ class Evaluation:
     seconds: float
 
 
-def evaluate(backend: Backend, run_id: str, task: Task, manifest: Manifest, data: Path, submission: Path) -> Evaluation:
+def evaluate(
+    backend: Backend, run_id: str, task: Task, manifest: Manifest, data: Path, submission: Path
+) -> Evaluation:
     """Score ``submission`` against the references under ``data``.
 
     Parameters
@@ -96,7 +100,19 @@ def _evaluate_once(
 
 def _command(task: Task) -> list[str]:
     places = ["--submission", "/submission", "--references", "/data/private", "--public", "/data/public"]
-    return ["python3", "-m", "evaluator", "score", "--task", task.id, *places, "--out", "/out/report.json", "--previews", "/out/previews"]
+    return [
+        "python3",
+        "-m",
+        "evaluator",
+        "score",
+        "--task",
+        task.id,
+        *places,
+        "--out",
+        "/out/report.json",
+        "--previews",
+        "/out/previews",
+    ]
 
 
 def _last_words(result: ExecResult) -> str:

@@ -1,14 +1,13 @@
 """One run, as data flowing one way: prepare, run the agent, collect, evaluate, judge, seal.
 
-Each step writes its own file into the run folder and can be run again from the files before it, so that a killed runner loses at most
-the step it was in, and ``regrade`` and ``rejudge`` never touch the agent.
+Each step writes its own file into the run folder and can be run again from the files before it, so that a killed
+runner loses at most the step it was in, and ``regrade`` and ``rejudge`` never touch the agent.
 """
 
 from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,11 +23,6 @@ from evaluator.rubric import load_rubric
 from evaluator.submission import collect, process_folder
 from evaluator.trace import End, EndReason, TraceError, read_trace
 from hf_datasets.records import RunRecord, dump_record, load_record
-from tasks.brief import Brief, render
-from tasks.manifest import MANIFEST_NAME, Manifest, ManifestError, load_manifest
-from tasks.registry import load_task, task_digest
-from tasks.schema import OUTPUT_ROOT, Limits, Release, Task
-
 from runner import cell as files
 from runner.agents import load_agent
 from runner.agents.base import Agent
@@ -42,6 +36,10 @@ from runner.sandbox.base import AGENT_UID, Backend, Mount, Network, SandboxDead,
 from runner.seal import Sealed, assemble_record
 from runner.session import Session, Watch
 from runner.trace import TraceWriter
+from tasks.brief import Brief, render
+from tasks.manifest import MANIFEST_NAME, Manifest, ManifestError, load_manifest
+from tasks.registry import load_task, task_digest
+from tasks.schema import OUTPUT_ROOT, Limits, Release, Task
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,12 @@ def prepare(cell: Cell, agent: Agent, options: Options, backend: Backend) -> Pre
     data = staged_folder(options.data, cell.release, task)
     manifest = _load_manifest(data)
     brief = render(
-        task, cell.tier, release=cell.release, n_cases=len(manifest.cases), limits=limits, network=options.network
+        task,
+        cell.tier,
+        release=cell.release,
+        n_cases=len(manifest.cases),
+        limits=limits,
+        network=options.network,
     )
     folder = cell.folder(options.runs)
     attempt = set_aside(folder)
@@ -288,12 +291,16 @@ class Run:
         task = load_task(cell.task)
         data = staged_folder(data_root, cell.release, task)
         if sha256_file(data / MANIFEST_NAME) != cell.manifest_sha256:
-            raise EnvironmentProblem(f"{data} is not the data that {folder} was run on; give the right --data")
+            raise EnvironmentProblem(
+                f"{data} is not the data that {folder} was run on; give the right --data"
+            )
         return cls(folder, cell, task, data, _load_manifest(data), end)
 
     def collect(self) -> None:
         """Copy what the agent left into ``submission``; the folder appears whole or not at all."""
-        collect(self.folder / files.WORKSPACE, self.folder / files.SUBMISSION, self.task, self.manifest.case_ids())
+        collect(
+            self.folder / files.WORKSPACE, self.folder / files.SUBMISSION, self.task, self.manifest.case_ids()
+        )
 
     def evaluate(self, backend: Backend) -> None:
         evaluation = evaluate(
@@ -319,7 +326,9 @@ class Run:
         judgement = Judgement.model_validate_json((self.folder / files.JUDGEMENT).read_bytes())
         codes = detect_errors(read_trace(self.folder / files.TRACE), self.evidence(), report)
         names = tuple(sorted({f"{code.code}.{code.subtype}" for code in codes}))
-        record = assemble_record(self.sealed(report, judgement, names, backend.environment_digest("evaluator")))
+        record = assemble_record(
+            self.sealed(report, judgement, names, backend.environment_digest("evaluator"))
+        )
         self._replace(files.RECORD, dump_record(record))
         (self.folder / files.UNSCORED).unlink(missing_ok=True)
         return Outcome("scored", self.folder, record)
@@ -331,7 +340,9 @@ class Run:
         codes: tuple[str, ...],
         evaluator_environment: str | None = None,
     ) -> Sealed:
-        return Sealed(self.folder, self.cell, self.task, self.end, report, judgement, codes, evaluator_environment)
+        return Sealed(
+            self.folder, self.cell, self.task, self.end, report, judgement, codes, evaluator_environment
+        )
 
     def _replace(self, name: str, data: str | bytes) -> None:
         """Put a new version of a step's file in place; the version before it is kept in ``superseded``."""

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from hf_datasets.records import RecordError, RunRecord, load_record
-
 from runner.cell import RECORD, UNSCORED
 
 Row = dict[str, Any]

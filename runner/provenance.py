@@ -55,8 +55,16 @@ def hardware() -> Hardware:
 def _gpu_names() -> tuple[str, ...]:
     try:
         listing = subprocess.run(
-            ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True, timeout=10, check=False
+            ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ()
-    return tuple(line.strip() for line in listing.stdout.splitlines() if line.strip()) if listing.returncode == 0 else ()
+    return (
+        tuple(line.strip() for line in listing.stdout.splitlines() if line.strip())
+        if listing.returncode == 0
+        else ()
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from pathlib import Path
 
 from evaluator import stages
@@ -12,11 +12,10 @@ from evaluator.judge.judgement import Judgement
 from evaluator.report import TaskReport
 from evaluator.trace import End, EndReason
 from hf_datasets.records import ItemScore, RunLimits, RunRecord
-from tasks.schema import Task
-
 from runner import cell as files
 from runner.cell import CellFile
 from runner.provenance import Hardware
+from tasks.schema import Task
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,8 @@ def _items(judgement: Judgement | None) -> tuple[ItemScore, ...]:
     if judgement is None:
         return ()
     return tuple(
-        ItemScore(id=item.id, stage=item.stage, value=item.value, applies=item.applies) for item in judgement.items
+        ItemScore(id=item.id, stage=item.stage, value=item.value, applies=item.applies)
+        for item in judgement.items
     )
 
 

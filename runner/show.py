@@ -9,7 +9,6 @@ from typing import Any
 from evaluator.judge.judgement import Judgement
 from evaluator.report import TaskReport
 from hf_datasets.records import RunRecord, load_record
-
 from runner import cell as files
 from runner.tables import plain
 
@@ -22,7 +21,12 @@ def describe(folder: Path, as_json: bool = False) -> str:
     report = _load(folder / files.REPORT, TaskReport)
     judgement = _load(folder / files.JUDGEMENT, Judgement)
     if as_json:
-        parts: dict[str, Any] = {"folder": str(folder), "record": record, "report": report, "judgement": judgement}
+        parts: dict[str, Any] = {
+            "folder": str(folder),
+            "record": record,
+            "report": report,
+            "judgement": judgement,
+        }
         return json.dumps(parts, indent=1, default=lambda model: model.model_dump(mode="json"))
     if record is None:
         return f"{folder}: unfinished; run the cell again to go on"
@@ -62,7 +66,9 @@ def _usd(cost: float | None) -> str:
 
 
 def _scores(record: RunRecord) -> list[str]:
-    stages = "  ".join(f"{name.upper()} {_percent(getattr(record, name))}" for name in ("s1", "s2", "s3", "s4", "s5"))
+    stages = "  ".join(
+        f"{name.upper()} {_percent(getattr(record, name))}" for name in ("s1", "s2", "s3", "s4", "s5")
+    )
     metrics = "  ".join(f"{name} {plain4(value)}" for name, value in sorted(record.metrics.items()))
     return [
         "",
@@ -105,7 +111,8 @@ def _cases(report: TaskReport) -> list[str]:
 def _provenance(record: RunRecord) -> list[str]:
     return [
         "",
-        f"made with   automedbench {record.harness_version}, code {record.code_sha256[:12]}, task {record.task_sha256[:12]}, "
+        f"made with   automedbench {record.harness_version}, code {record.code_sha256[:12]}, "
+        f"task {record.task_sha256[:12]}, "
         f"data {record.manifest_sha256[:12]}, brief {record.brief_sha256[:12]}",
         f"isolation   {record.sandbox}, network {record.network}, agent environment {record.agent_environment[:19]}",
         f"machine     {record.hardware_class}, {record.cpu_count} cores, {record.memory_mb} MiB",

@@ -1,0 +1,78 @@
+"""SIGKILL of the runner at random moments: nothing is left behind, and the next run finishes the cell."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from evaluator.trace import read_trace
+from hf_datasets.records import load_record
+
+WORK = (
+    "import time, pathlib\nfor i in range(4):\n    pathlib.Path(f'file{i}').write_text('x'); time.sleep(0.3)"
+)
+LEFT_WITHIN = 30.0
+
+
+def containers() -> set[str]:
+    import docker
+
+    client = docker.from_env()
+    try:
+        return {c.name for c in client.containers.list(all=True, filters={"label": "automedbench.owner"})}
+    finally:
+        client.close()
+
+
+def processes_below(folder: Path) -> list[str]:
+    """Commands of living processes that mention the folder or have a mount of it in their own mount table."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            mounts = (entry / "mountinfo").read_text()
+            line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if str(folder) in mounts or (str(folder) in line and "pytest" not in line):
+            found.append(line)
+    return found
+
+
+@pytest.mark.slow
+def test_killed_at_ten_moments(command, sandbox, replayed):
+    cell = dict(agents=replayed(WORK), agent="scripted", sandbox=sandbox)
+    folder = command.folder(agent="scripted")
+    assert command.run(**cell, repeat=9).code == 0  # the phantom is there, the whole takes about this long
+    before = containers() if sandbox == "docker" else set()
+    moments = random.Random(7)
+    killed = 0
+    for _ in range(10):
+        process = command.start(**cell)
+        try:
+            process.wait(timeout=moments.uniform(0.2, 4.5))
+        except Exception:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            killed += 1
+        process.stderr.close()
+        deadline = time.monotonic() + LEFT_WITHIN
+        while left := (processes_below(command.runs) or (sandbox == "docker" and containers() - before)):
+            assert time.monotonic() < deadline, left
+            time.sleep(0.2)
+        if (folder / "trace.jsonl").is_file():
+            read_trace(folder / "trace.jsonl")
+        if (folder / "record.json").is_file():
+            break
+    assert killed >= 3
+    assert command.run(**cell).code == 0
+    record = load_record(folder / "record.json")
+    assert record.end_reason.value == "submitted"
+    assert record.attempt == 1 + len(list(folder.parent.glob("r00.attempt*")))
+    assert not [path for path in folder.rglob(".*.json.*")]

@@ -1,7 +1,7 @@
 """The published record of one run, and of each of its cases.
 
-A ``RunRecord`` is flat: one row of a table, no NaN, times in UTC. Everything in it follows from the files of the run folder, and it
-carries their digests, so that a number on the board can be recomputed and audited by itself.
+A ``RunRecord`` is flat: one row of a table, no NaN, times in UTC. Everything in it follows from the files of
+the run folder, and it carries their digests, so that a number on the board can be recomputed and audited by itself.
 """
 
 from __future__ import annotations

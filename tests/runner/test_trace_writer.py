@@ -29,7 +29,8 @@ def test_what_is_written_reads_back_and_chains(tmp_path):
     written = write(path, events)
     assert read_trace(path) == written
     assert [event.seq for event in written] == [0, 1, 2]
-    assert written[0].prev == "" and all(len(event.prev) == 32 for event in written[1:])
+    assert written[0].prev == ""
+    assert all(len(event.prev) == 32 for event in written[1:])
     assert verify_chain(path) is None
 
 

@@ -28,7 +28,7 @@ from runner.sandbox.base import (
 )
 from runner.sandbox.disk import DiskMeter
 from runner.sandbox.docker_exec import ExecStream, engine_errors
-from runner.sandbox.inside import CALL_VARIABLE, CallMarks, environment, ids, tmp_mb
+from runner.sandbox.inside import CALL_VARIABLE, CallMarks, environment, ids, tmp_mb, workdir
 from runner.sandbox.owner import Owner
 from runner.sandbox.supervise import supervise
 
@@ -149,7 +149,7 @@ class DockerSandbox:
         cwd: str | None = None,
         on_output: Callable[[bytes], None] | None = None,
     ) -> ExecResult:
-        command = DockerCommand(self, argv, stdin, env or {}, cwd or self.spec.workdir)
+        command = DockerCommand(self, argv, stdin, env or {}, cwd or workdir(self.spec))
         return supervise(command, deadline=deadline, disk=self._disk, on_output=on_output)
 
     def put(self, files_: Mapping[str, bytes]) -> None:

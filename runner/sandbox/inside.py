@@ -41,6 +41,12 @@ def environment(spec: SandboxSpec, path: str = PATH) -> dict[str, str]:
     }
 
 
+def workdir(spec: SandboxSpec) -> str:
+    """Where commands start: the wish of the spec when it lies in a mount, else the one folder that always exists."""
+    inside = any(f"{spec.workdir}/".startswith(f"{mount.target.rstrip('/')}/") for mount in spec.mounts)
+    return spec.workdir if inside else "/tmp"
+
+
 def tmp_mb(spec: SandboxSpec) -> int:
     """Size of /tmp, which lives in memory and counts against it."""
     return max(16, spec.memory_mb // 4)

@@ -1,0 +1,443 @@
+"""Sandboxes of kernel namespaces, made by ``bwrap``: the embedded default where no container engine answers.
+
+One long-lived ``bwrap`` per phase, whose main process only waits for its lease to pass or for its standard input to close, which
+happens by itself when the runner dies; its end is the end of everything in its pid namespace. Commands enter these namespaces
+with ``nsenter`` and drop to an unprivileged uid with ``setpriv``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import selectors
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from runner.sandbox import bubblewrap_layout as layout
+from runner.sandbox import cgroups, endcall, files, selftest
+from runner.sandbox.base import (
+    Availability,
+    ExecResult,
+    Mount,
+    Protection,
+    Role,
+    SandboxDead,
+    SandboxSpec,
+    SandboxUnavailable,
+)
+from runner.sandbox.disk import DiskMeter
+from runner.sandbox.inside import CALL_VARIABLE, CallMarks, environment, ids, workdir
+from runner.sandbox.owner import Owner
+from runner.sandbox.supervise import supervise
+
+OWNER_VARIABLE = "AUTOMEDBENCH_OWNER"
+CHUNK = 256 * 1024
+PIPE_SIZE = 64 * 1024
+MIB = 1024 * 1024
+START_PATIENCE = 20.0
+KILL_PATIENCE = 15.0
+TOOLS = ("nsenter", "setpriv", "prlimit", "timeout", "env")
+
+
+class BubblewrapBackend:
+    """The back end that needs no engine and no image."""
+
+    name = "bubblewrap"
+
+    def available(self) -> Availability:
+        try:
+            program = layout.find_bwrap()
+        except SandboxUnavailable as error:
+            return Availability(False, str(error))
+        missing = [tool for tool in TOOLS if not shutil.which(tool)]
+        if missing:
+            return Availability(False, f"{', '.join(missing)} not found; install util-linux and coreutils")
+        try:
+            checked_once()
+        except SandboxUnavailable as error:
+            return Availability(False, str(error))
+        return Availability(True, f"{program}, limits by {_limits_note()}")
+
+    def protections(self) -> tuple[Protection, ...]:
+        grouped = _controllers()
+        root = os.getuid() == 0
+
+        def limit(name: str, substitute: str) -> Protection:
+            if name in grouped:
+                return Protection(name, "full", "control group")
+            return Protection(name, "partial" if substitute else "none", substitute)
+
+        return (
+            Protection("network", "full", "none at all; when open, the host's own, its local services included"),
+            Protection("uid", "full", f"commands run as uid {ids()[0]}" + ("" if root else ", the runner's own")),
+            Protection("capabilities", "full", "all dropped"),
+            Protection("no_new_privs", "full"),
+            Protection("seccomp", "none", "no filter of system calls"),
+            limit("memory", "address space of each process, not their sum"),
+            limit("pids", "" if root else "processes of this user"),
+            limit("cpu", ""),
+            Protection("disk", "partial", "size and number of files, looked at from the host about once a second"),
+            Protection("fsize", "full", "no single file larger than the disk cap"),
+            Protection("read_only_root", "full"),
+            Protection("private_data", "full", "only system folders, Python and the mounts of the phase exist inside"),
+            Protection("dead_mans_switch", "full", "ends with the runner, or with its lease"),
+            Protection("gpu", "none", "use Docker for GPUs"),
+        )
+
+    def create(self, spec: SandboxSpec) -> BubblewrapSandbox:
+        if spec.gpus:
+            raise SandboxUnavailable("bubblewrap gives no GPU; use --sandbox docker")
+        checked_once()
+        return BubblewrapSandbox(spec)
+
+    def environment_digest(self, role: Role) -> str:
+        return layout.environment_digest(role)
+
+    def reap(self) -> list[str]:
+        ended = []
+        for process in _wrappers():
+            owner = _owner_of(process)
+            if owner and owner.is_dead():
+                with contextlib.suppress(OSError):
+                    os.kill(process, signal.SIGKILL)
+                    ended.append(f"process {process}")
+        return ended + cgroups.reap()
+
+
+class BubblewrapSandbox:
+    """One set of namespaces and the commands in it; see ``runner.sandbox.base.Sandbox``."""
+
+    def __init__(self, spec: SandboxSpec) -> None:
+        self.spec = spec
+        self._marks = CallMarks()
+        self._calls = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._init = 0
+        self._init_handle: int | None = None
+        self._group: cgroups.Cgroup | None = None
+        self._began = 0.0
+        self._disk = DiskMeter((mount.source for mount in spec.mounts if mount.writable), spec.disk_mb)
+
+    def start(self) -> None:
+        files.prepare(self.spec)
+        self._began = time.monotonic()
+        name = cgroups.name_for(Owner.current(), secrets.token_hex(6))
+        self._group = cgroups.create(name, cgroups.Limits(self.spec.memory_mb * MIB, self.spec.pids, self.spec.cpus))
+        try:
+            self._launch()
+        except BaseException:
+            self.stop()
+            raise
+
+    def exec(
+        self,
+        argv: Sequence[str],
+        *,
+        deadline: float,
+        stdin: bytes | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> ExecResult:
+        command = BubblewrapCommand(self, argv, stdin, env or {}, cwd or workdir(self.spec))
+        return supervise(command, deadline=deadline, disk=self._disk, on_output=on_output)
+
+    def put(self, files_: Mapping[str, bytes]) -> None:
+        files.put(self.spec, files_)
+
+    def get(self, path: str, limit: int = 16 * MIB) -> bytes:
+        return files.get(self.spec, path, limit)
+
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def stop(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            if self._init_handle is not None:
+                _kill(self._init_handle)  # its pid namespace, and all in it, end with it
+                self._init_handle = None
+            process.kill()
+            process.communicate()
+        group, self._group = self._group, None
+        if group is not None:
+            group.remove()
+
+    def __enter__(self) -> BubblewrapSandbox:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def run(self, argv: Sequence[str], mark: str, env: Mapping[str, str], cwd: str, stdin: int) -> Running:
+        """Start a command in the namespaces, as the unprivileged uid and in a group of its own."""
+        if not self.alive():
+            self.raise_dead()
+        self._calls += 1
+        group = self._group.child(f"call{self._calls}") if self._group else None
+        variables = {**environment(self.spec, layout.PATH), **env, CALL_VARIABLE: mark}
+        command = [
+            *layout.join(group),
+            *layout.enter(self._init),
+            *layout.restrict(self.spec, self._group),
+            *("env", "-i", "-C", cwd, *(f"{name}={value}" for name, value in variables.items()), *argv),
+        ]
+        process = subprocess.Popen(
+            command,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+            cwd="/",
+            start_new_session=True,
+        )
+        return Running(process, group)
+
+    def next_mark(self) -> str:
+        return self._marks.next()
+
+    def end_call(self, running: Running, mark: str) -> None:
+        """Kill what belongs to a call: its control group, or else what carries its mark; all when that fails."""
+        if running.group is not None:
+            if running.group.kill():
+                return
+        else:
+            script = Path(endcall.__file__).read_text()
+            argv = ["python3", "-I", "-S", "-c", script, CALL_VARIABLE, mark]
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                killer = self.run(argv, self._marks.first(), {}, "/", subprocess.DEVNULL)
+                killer.process.communicate(timeout=KILL_PATIENCE)
+                if killer.process.returncode == 0:
+                    return
+        self.stop()
+        raise SandboxDead("a command could not be ended at its deadline, so the sandbox was ended instead")
+
+    def oom_kills(self) -> int:
+        return self._group.oom_kills() if self._group else 0
+
+    def forget(self, running: Running) -> None:
+        if running.group is not None and self._group is not None:
+            running.group.remove_if_empty(self._group)
+
+    def raise_dead(self) -> None:
+        if self._process is None:
+            raise SandboxDead("the sandbox was stopped, or never started")
+        age = time.monotonic() - self._began
+        lease = self.spec.lease_seconds
+        why = f"its lease of {lease} s passed" if age >= lease else "it was killed, or its first process was"
+        raise SandboxDead(f"the sandbox ended {age:.0f} s after its start: {why}")
+
+    def _launch(self) -> None:
+        """Start ``bwrap`` and wait until its main process, and with it the whole layout, stands."""
+        info_read, info_write = os.pipe()
+        with layout.arguments(self.spec, info_write, self._marks.first()) as (arguments, descriptors):
+            try:
+                self._process = subprocess.Popen(
+                    [*layout.join(self._group), *arguments],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    bufsize=0,
+                    pass_fds=descriptors,
+                    env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", OWNER_VARIABLE: str(Owner.current())},
+                    cwd="/",
+                    start_new_session=True,
+                )
+            finally:
+                os.close(info_write)
+        with open(info_read, "rb", buffering=0) as info:
+            self._await_ready(self._process)
+            self._init = int(json.loads(info.read(4096))["child-pid"])
+        self._init_handle = os.pidfd_open(self._init)
+
+    def _await_ready(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            ready = selector.select(START_PATIENCE) and process.stdout.read(1)
+        if not ready:
+            process.kill()
+            words = process.stderr.read(4096).decode(errors="replace").strip()
+            raise SandboxUnavailable(f"bubblewrap did not start: {words or 'no message'}")
+
+
+class Running:
+    """A process of the host that waits for a command inside, and the command's control group."""
+
+    def __init__(self, process: subprocess.Popen[bytes], group: cgroups.Cgroup | None) -> None:
+        self.process = process
+        self.group = group
+
+
+class BubblewrapCommand:
+    """A command in the namespaces; see ``runner.sandbox.supervise.Command``."""
+
+    def __init__(
+        self,
+        sandbox: BubblewrapSandbox,
+        argv: Sequence[str],
+        stdin: bytes | None,
+        env: Mapping[str, str],
+        cwd: str,
+    ) -> None:
+        self._sandbox = sandbox
+        self._mark = sandbox.next_mark()
+        self._oom_kills_before = sandbox.oom_kills()
+        source = subprocess.DEVNULL if stdin is None else subprocess.PIPE
+        self._running = sandbox.run(argv, self._mark, env, cwd, source)
+        self._killed = False
+        self._unread = PIPE_SIZE
+        process = self._running.process
+        assert process.stdout is not None
+        self._output = process.stdout
+        self._input = process.stdin
+        self._stdin = memoryview(stdin or b"")
+        self._ended = os.pidfd_open(process.pid)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._output, selectors.EVENT_READ)
+        self._selector.register(self._ended, selectors.EVENT_READ)
+        os.set_blocking(self._output.fileno(), False)
+        if self._input is not None:
+            os.set_blocking(self._input.fileno(), False)
+            self._selector.register(self._input, selectors.EVENT_WRITE)
+
+    def read(self, timeout: float) -> bytes | None:
+        ready = {key.fileobj for key, _ in self._selector.select(timeout)}
+        if self._input is not None and self._input in ready:
+            self._write()
+        if self._ended in ready:
+            return self._last_words()
+        if self._output in ready:
+            data = self._output.read(CHUNK)
+            if data == b"":  # all writers are gone; the process itself may need a moment more
+                self._selector.unregister(self._output)
+            return data or b""
+        return b""
+
+    def _last_words(self) -> bytes | None:
+        """What the ended command left in the pipe; no more, for what it left behind may write for ever."""
+        data = self._output.read(self._unread) if self._unread else None
+        self._unread -= len(data or b"")
+        return data or None
+
+    def kill(self) -> None:
+        self._killed = True
+        self._sandbox.end_call(self._running, self._mark)
+        self._running.process.kill()
+
+    def finish(self) -> int:
+        self._selector.close()
+        os.close(self._ended)
+        if self._input is not None:
+            with contextlib.suppress(OSError):
+                self._input.close()
+        code = self._running.process.wait()
+        _drain(self._output)
+        self._sandbox.forget(self._running)
+        code = 128 - code if code < 0 else code
+        if code == 137 and not self._killed and not self._sandbox.alive():
+            self._sandbox.raise_dead()
+        return code
+
+    def ran_out_of_memory(self) -> bool:
+        return self._sandbox.oom_kills() > self._oom_kills_before
+
+    def _write(self) -> None:
+        assert self._input is not None
+        try:
+            self._stdin = self._stdin[os.write(self._input.fileno(), self._stdin[:65_536]) :]
+        except BlockingIOError:
+            return
+        except OSError:  # the command does not read
+            self._stdin = memoryview(b"")
+        if not self._stdin:
+            self._selector.unregister(self._input)
+            with contextlib.suppress(OSError):
+                self._input.close()
+            self._input = None
+
+
+@cache
+def checked_once() -> None:
+    """Prove in a throw-away sandbox, once a process, that the walls stand.
+
+    Raises
+    ------
+    SandboxUnavailable
+        ``bwrap`` does not work here, or something inside was possible that must not be.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        spec = SandboxSpec("agent", "self-test", (), memory_mb=128, pids=24, cpus=1, disk_mb=64, lease_seconds=60)
+        with BubblewrapSandbox(replace(spec, mounts=(Mount(Path(folder), "/workspace", writable=True),))) as sandbox:
+            selftest.check(sandbox, limited=bool(_controllers() & {"memory", "pids"}) or os.getuid() != 0)
+
+
+def _kill(handle: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+    os.close(handle)
+
+
+def _drain(output: IO[bytes]) -> None:
+    """Let what a command left behind go on writing, into nothing, so that a full or closed pipe does not end it."""
+
+    def read_on() -> None:
+        os.set_blocking(output.fileno(), True)
+        with output:
+            while output.read(CHUNK):
+                pass
+
+    os.set_blocking(output.fileno(), False)
+    if output.read(CHUNK) == b"":
+        output.close()
+    else:
+        threading.Thread(target=read_on, name="drain", daemon=True).start()
+
+
+def _controllers() -> frozenset[str]:
+    parents = cgroups.writable_parents()
+    return frozenset(parents.folders) if parents else frozenset()
+
+
+def _limits_note() -> str:
+    names = sorted(_controllers())
+    return f"control groups ({', '.join(names)})" if names else "rlimits only, no control group can be made"
+
+
+def _wrappers() -> list[int]:
+    """Pids of all ``bwrap`` processes, both the outer one and the first one of each pid namespace."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if folder.name.isdigit() and (folder / "comm").read_text().strip() == "bwrap":
+                found.append(int(folder.name))
+    return found
+
+
+def _owner_of(process: int) -> Owner | None:
+    try:
+        environ = Path(f"/proc/{process}/environ").read_bytes()
+    except OSError:
+        return None
+    for entry in environ.split(b"\0"):
+        name, _, value = entry.partition(b"=")
+        if name.decode(errors="replace") == OWNER_VARIABLE:
+            return Owner.parse(value.decode(errors="replace"))
+    return None

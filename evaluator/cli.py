@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -159,10 +160,10 @@ def _metrics(options: argparse.Namespace) -> int:
     from evaluator.metrics.registry import METRICS
 
     if options.json:
-        print(json.dumps([vars(metric) for metric in METRICS], indent=1))
+        print(json.dumps([asdict(metric) for metric in METRICS.values()], indent=1, ensure_ascii=False))
         return DONE
-    for metric in METRICS:
-        print(f"{metric.name}: {metric.definition} [{metric.source}]")
+    for metric in METRICS.values():
+        print(f"{metric.name}\n    {metric.definition}\n    {metric.range}, {metric.better}; {metric.source}")
     return DONE
 
 

@@ -13,9 +13,6 @@ from PIL import Image, ImageDraw
 
 from evaluator.files import write_atomic
 from evaluator.isolation import Budget, map_isolated
-from evaluator.readers.array import read_array
-from evaluator.readers.image import read_image
-from evaluator.readers.nifti import read_nifti
 from evaluator.score import case_files
 from evaluator.tracks import track_of
 from evaluator.tracks.base import CaseFault, CaseFiles
@@ -23,6 +20,7 @@ from tasks.manifest import Manifest
 from tasks.schema import Task
 
 Pixels = NDArray[Any]
+DRAWN = ("mask", "image", "boxes")
 MAX_CASES = 4
 MAX_SIDE = 384
 PALETTE = ((230, 75, 53), (77, 187, 213), (0, 160, 135), (243, 155, 127), (145, 209, 194), (126, 97, 72))
@@ -34,7 +32,7 @@ def write_previews(
     task: Task, manifest: Manifest, submission: Path, public: Path | None, out: Path, jobs: int | None = None
 ) -> None:
     """Write ``<case>.webp`` for the first few cases of the manifest that can be drawn."""
-    if public is None:
+    if public is None or task.output.kind not in DRAWN:
         return
     track = track_of(task)
 
@@ -54,6 +52,8 @@ def write_previews(
 
 def contours(image: Path, masks: Sequence[tuple[Pixels, Sequence[int]]]) -> bytes:
     """Outlines of label sets on the axial slice that holds most of them."""
+    from evaluator.readers.nifti import read_nifti
+
     volume = read_nifti(image)
     chosen = [np.isin(labels, ids) for labels, ids in masks]
     area = sum(mask.sum(axis=(0, 1), dtype=np.int64) for mask in chosen)
@@ -67,7 +67,14 @@ def contours(image: Path, masks: Sequence[tuple[Pixels, Sequence[int]]]) -> byte
 
 def beside(image: Path, restored: Pixels, window: tuple[float, float]) -> bytes:
     """The input at the left, the output at the right; of volumes the middle slice."""
-    given = read_array(image) if image.suffix == ".npy" else read_nifti(image).data
+    from evaluator.readers.array import read_array
+
+    if image.suffix == ".npy":
+        given = read_array(image)
+    else:
+        from evaluator.readers.nifti import read_nifti
+
+        given = read_nifti(image).data
     panels = [Image.fromarray(_grey(_slice(side), window)) for side in (given, restored)]
     panels = [panel.resize(panels[1].size) for panel in panels]
     width, height = panels[1].size
@@ -79,6 +86,8 @@ def beside(image: Path, restored: Pixels, window: tuple[float, float]) -> bytes:
 
 def boxes_on(image: Path, boxes: Sequence[tuple[int, tuple[float, float, float, float]]]) -> bytes:
     """Boxes, coloured by class, on the picture they were found in."""
+    from evaluator.readers.image import read_image
+
     pixels = read_image(image)
     if pixels.dtype != np.uint8:
         pixels = _grey(pixels, (float(pixels.min()), float(pixels.max())))

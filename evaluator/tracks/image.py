@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluator.metrics.image import mae, psnr, rmse, ssim
 from evaluator.readers.array import read_array
-from evaluator.readers.nifti import Volume, read_nifti, require_same_grid
 from evaluator.tracks.base import (
     CaseFiles,
     FilePerCase,
@@ -23,8 +22,10 @@ from evaluator.tracks.base import (
     staged,
     untrusted,
 )
-from evaluator.tracks.grids import read_grid
 from tasks.schema import ImageOutput, Task
+
+if TYPE_CHECKING:
+    from evaluator.readers.nifti import Volume
 
 Image = NDArray[Any]
 METRICS = ("ssim_gaussian", "psnr", "mae", "rmse")
@@ -55,6 +56,8 @@ class ImageTrack(FilePerCase):
         with untrusted():
             if grid.volume is None:
                 return read_array(path, expected_shape=grid.shape)
+            from evaluator.readers.nifti import read_nifti, require_same_grid
+
             restored = read_nifti(path, expected_shape=grid.shape)
             require_same_grid(restored, grid.volume, self.output.file)
             return restored.data
@@ -67,6 +70,8 @@ class ImageTrack(FilePerCase):
         if path.suffix == ".npy":
             stored: tuple[int, ...] = np.load(path, mmap_mode="r", allow_pickle=False).shape
             return _Grid(tuple(size * scale for size in stored), None)
+        from evaluator.tracks.grids import read_grid  # nibabel, which an array of slices does without
+
         volume = read_grid(path)
         return _Grid(volume.data.shape, volume)
 
@@ -91,7 +96,11 @@ class ImageTrack(FilePerCase):
 
     def _reference(self, case: CaseFiles) -> Image:
         path = case.reference(self.reference_name)
-        return read_array(path) if path.suffix == ".npy" else read_nifti(path).data
+        if path.suffix == ".npy":
+            return read_array(path)
+        from evaluator.readers.nifti import read_nifti
+
+        return read_nifti(path).data
 
     def aggregate(self, cases: Sequence[Finished]) -> Summary:
         aggregates = {name: mean_of(cases, name) for name in METRICS}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from evaluator.metrics import mlrg
 from evaluator.metrics.chest import chexlabel_rule_f1
 from evaluator.metrics.observation import OBSERVATION_WEIGHT, ROUGE_WEIGHT, observation_f1
 from evaluator.metrics.text import bleu, cider_d, document_frequencies, rouge_l
@@ -90,15 +91,32 @@ class ReportTrack(FilePerCase):
             **chexlabel_rule_f1(texts, references),
             OBS_ROUGE: headline(cases),
         }
-        return self._headline(aggregates)
+        return self._headline(texts, references, aggregates)
 
-    def _headline(self, aggregates: dict[str, float | None]) -> Summary:
+    def _headline(
+        self, texts: list[str], references: list[str], aggregates: dict[str, float | None]
+    ) -> Summary:
         unavailable: dict[str, str] = {}
         for name in self.task.metric.sets:
             if name == OBS_ROUGE:
                 return Summary(aggregates[OBS_ROUGE] or 0.0, aggregates, OBS_ROUGE, unavailable)
-            unavailable[name] = f"metric set {name} is not installed here"
-        raise ReferenceMissing(f"no metric set of task {self.task.id} can be computed here: {unavailable}")
+            reasons = mlrg.available() if name == MLRG7 else {name: "is not known here"}
+            if not reasons:
+                values = mlrg.mlrg7(texts, references, mlrg.load_models())
+                return Summary(values[MLRG7], aggregates | values, MLRG7, unavailable)
+            unavailable |= _reasons(name, reasons)
+        raise ReferenceMissing(f"no metric set of {self.task.id} can be computed here: {unavailable}")
 
     def preview(self, case: CaseFiles, output: str) -> bytes | None:  # noqa: ARG002 - a report is text
         return None
+
+
+def _reasons(name: str, parts: dict[str, str]) -> dict[str, str]:
+    """Why the set, and each of its components that hangs on a missing part, cannot be computed."""
+    components = {
+        component: reason
+        for part, reason in parts.items()
+        for component in mlrg.COMPONENTS
+        if component.startswith(part)
+    }
+    return {name: "; ".join(f"{part}: {reason}" for part, reason in parts.items())} | components

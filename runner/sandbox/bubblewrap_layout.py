@@ -19,7 +19,7 @@ from runner.sandbox.inside import CALL_VARIABLE, HOME, SITE, SOURCE, ids, tmp_mb
 PATH = "/opt/bin:/usr/local/bin:/usr/bin:/bin"
 MIB = 1024 * 1024
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "ssl/certs", "ca-certificates", "pki")
+ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "ssl/certs", "ca-certificates", "pki", "fonts")
 """Parts of /etc that are shown as they are on the host; none tells about its users."""
 
 
@@ -54,26 +54,34 @@ def environment_digest(role: Role) -> str:
 
 @contextmanager
 def arguments(spec: SandboxSpec, info: int, mark: str) -> Iterator[tuple[list[str], tuple[int, ...]]]:
-    """The whole command line that makes a sandbox, and the descriptors it reads from."""
+    """The command line that makes a sandbox, and the descriptors it reads from.
+
+    The options go through a descriptor: a command line can be read from inside, and these name folders of the host.
+    """
     texts = {f"/etc/{name}": _in_memory(text) for name, text in _etc().items()}
+    options = [
+        *_namespaces(spec),
+        *_folders(spec),
+        *_system(),
+        *_python(),
+        *_devices(spec),
+        *("--perms", "1777", "--size", str(tmp_mb(spec) * MIB), "--tmpfs", "/tmp"),  # before mounts below it
+        *(word for path, file in texts.items() for word in ("--perms", "0444", "--file", str(file), path)),
+        *_network_files(spec),
+        *_packages(spec.role),
+        *_mounts(spec),
+        *("--remount-ro", "/", "--info-fd", str(info)),
+        *("--clearenv", "--setenv", "PATH", PATH, "--setenv", CALL_VARIABLE, mark),
+    ]
+    listing = _in_memory("\0".join(options))
+    lease = f"echo; exec timeout -s KILL {spec.lease_seconds} cat"
     try:
-        options = [
-            *_namespaces(spec),
-            *_system(),
-            *_python(),
-            *_devices(spec),
-            *("--perms", "1777", "--size", str(tmp_mb(spec) * MIB), "--tmpfs", "/tmp"),  # before mounts below it
-            *(word for path, file in texts.items() for word in ("--perms", "0444", "--file", str(file), path)),
-            *_network_files(spec),
-            *_packages(spec.role),
-            *_mounts(spec),
-            *("--remount-ro", "/", "--info-fd", str(info)),
-            *("--clearenv", "--setenv", "PATH", PATH, "--setenv", CALL_VARIABLE, mark),
-        ]
-        lease = f"echo; exec timeout -s KILL {spec.lease_seconds} cat"
-        yield [find_bwrap(), *options, "--", "/bin/sh", "-c", lease], (info, *texts.values())
+        yield (
+            [find_bwrap(), "--args", str(listing), "--", "/bin/sh", "-c", lease],
+            (info, listing, *texts.values()),
+        )
     finally:
-        for file in texts.values():
+        for file in (listing, *texts.values()):
             os.close(file)
 
 
@@ -118,6 +126,16 @@ def _namespaces(spec: SandboxSpec) -> list[str]:
     if spec.network == "none":
         words.append("--unshare-net")
     return [*words, "--cap-drop", "ALL"]
+
+
+def _folders(spec: SandboxSpec) -> list[str]:
+    """Every folder above a destination, made first: those that bwrap makes on its way are closed to all but root."""
+    targets = [f"/etc/{name}" for name in ETC]
+    targets += [sys.base_prefix, "/opt/bin/python", *(mount.target for mount in spec.mounts)]
+    if spec.role == "evaluator":
+        targets.append(f"{SOURCE}/tasks")
+    folders = {folder for target in targets for folder in Path(target).parents} - {Path("/")}
+    return [word for folder in sorted(folders) for word in ("--perms", "0755", "--dir", str(folder))]
 
 
 def _system() -> list[str]:

@@ -39,6 +39,8 @@ OWNER_LABEL = "automedbench.owner"
 RUN_LABEL = "automedbench.run"
 ROLE_LABEL = "automedbench.role"
 
+ROLES: tuple[Role, ...] = ("agent", "evaluator")
+
 ENGINE_TIMEOUT = 60
 """Seconds the engine may take for one answer; a loaded one is slow, not gone."""
 
@@ -66,13 +68,16 @@ class DockerBackend:
     def available(self) -> Availability:
         if "DOCKER_HOST" not in os.environ and not Path("/var/run/docker.sock").exists():
             return Availability(False, "no Docker engine: /var/run/docker.sock does not exist; install docker.io")
+        from runner.images.build import existing_image
+
         try:
-            version = self.api.version()
-        except SandboxUnavailable as error:
+            with engine_errors("Docker is not usable"):
+                version = self.api.version()["Version"]
+                for role in ROLES:
+                    existing_image(self.api, role)
+        except (SandboxUnavailable, SandboxDead) as error:
             return Availability(False, str(error))
-        except Exception as error:  # the SDK lets errors of several libraries through
-            return Availability(False, f"the Docker engine does not answer: {error}")
-        return Availability(True, f"Docker engine {version['Version']}")
+        return Availability(True, f"Docker engine {version}")
 
     def protections(self) -> tuple[Protection, ...]:
         return (

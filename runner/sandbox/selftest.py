@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 from pathlib import Path
 
 from runner.sandbox.base import Sandbox, SandboxUnavailable
-from runner.sandbox.inside import ids
+from runner.sandbox.inside import SITE, ids
 
 DEADLINE = 30.0
 
 PROBE = r"""
 import json, os, socket, sys
-host_files, own_root = json.loads(sys.argv[1]), {}
+host_files = json.loads(sys.argv[1])
 
 def attempt(action):
     try:
@@ -44,13 +45,13 @@ def fork_until_refused():
 
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 print(json.dumps({
-    "uid": os.getuid(), "groups": os.getgroups(), "CapEff": status["CapEff"].strip(),
+    "python": sys.version, "packages": os.path.isdir(sys.argv[3]), "uid": os.getuid(), "groups": os.getgroups(), "CapEff": status["CapEff"].strip(),
     "NoNewPrivs": status["NoNewPrivs"].strip(),
     "reached": attempt(lambda: connect(json.loads(sys.argv[2]))),
     "interfaces": [name for _, name in socket.if_nameindex()],
     "visible": [path for path in host_files if os.path.lexists(path)],
     "usr": attempt(lambda: open("/usr/x", "w")), "root": attempt(lambda: open("/x", "w")),
-    "etc": attempt(lambda: open("/etc/passwd", "a")),
+    "etc": attempt(lambda: open("/etc/passwd", "r+")),
     "workspace": attempt(lambda: open("/workspace/x", "w")),
     "forks": attempt(fork_until_refused),
 }))
@@ -74,7 +75,8 @@ def check(sandbox: Sandbox, limited: bool) -> None:
     """
     secrets = [str(path) for path in (Path(__file__), *_entries_of_home())]
     with socket.create_server(("127.0.0.1", 0)) as server:
-        argv = ["python3", "-I", "-c", PROBE, json.dumps(secrets), json.dumps(server.getsockname()[:2])]
+        address = json.dumps(server.getsockname()[:2])
+        argv = ["python3", "-I", "-c", PROBE, json.dumps(secrets), address, SITE]
         result = sandbox.exec(argv, deadline=DEADLINE)
     try:
         seen = json.loads(result.output)
@@ -88,6 +90,8 @@ def check(sandbox: Sandbox, limited: bool) -> None:
 
 def _walls(seen: dict[str, object], limited: bool) -> dict[str, bool]:
     return {
+        "Python": seen["python"] == sys.version,
+        "packages": seen["packages"] is True,
         "uid": seen["uid"] == ids()[0],
         "capabilities": int(str(seen["CapEff"]), 16) == 0,
         "no_new_privs": seen["NoNewPrivs"] == "1",
@@ -101,8 +105,6 @@ def _walls(seen: dict[str, object], limited: bool) -> dict[str, bool]:
 
 def _entries_of_home() -> list[Path]:
     """Files and folders of the runner's home, but for those on the way to its interpreter."""
-    import sys
-
     home, prefix = Path.home(), Path(sys.base_prefix)
     try:
         entries = [home / name for name in sorted(os.listdir(home))[:200]]

@@ -80,8 +80,8 @@ _ALL = (
     # images
     MetricInfo(
         "ssim_gaussian",
-        "Mean structural similarity with an 11x11 Gaussian window (sigma 1.5, K1 .01, K2 .03, 5 pixel frame left out), "
-        "mean over axial slices of a volume, on the task's fixed data range.",
+        "Mean structural similarity with an 11x11 Gaussian window (sigma 1.5, K1 .01, K2 .03, a 5 pixel "
+        "frame left out), mean over axial slices of a volume, on the task's fixed data range.",
         "[-1, 1]",
         "higher",
         "Wang et al., IEEE TIP 2004",
@@ -143,8 +143,8 @@ _ALL = (
     ),
     MetricInfo(
         "mlrg7",
-        "Unweighted mean of bleu, meteor, rouge_l, f1_radgraph and CheXbert-14 micro precision, recall and F1; "
-        "needs local weights.",
+        "Unweighted mean of bleu, meteor, rouge_l, f1_radgraph and CheXbert-14 micro precision, recall "
+        "and F1; needs local weights.",
         _UNIT,
         "higher",
         "published report score",
@@ -252,8 +252,8 @@ _ALL = (
     MetricInfo("map_coco", "The same, mean over IoU 0.50, 0.55, ... 0.95.", _UNIT, "higher", _COCO),
     MetricInfo(
         "ap50_voc_all_points",
-        "Mean over classes of the area under the precision envelope at IoU 0.5; each detection is held against its best "
-        "reference only.",
+        "Mean over classes of the area under the precision envelope at IoU 0.5; each detection is held "
+        "against its best reference only.",
         _UNIT,
         "higher",
         "Everingham et al., IJCV 2010 (PASCAL VOC)",

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from evaluator.trace import FileChange, Files
 from runner.trace import plain
@@ -31,31 +31,11 @@ NOT_WALKED = ("home",)
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class _Seen(NamedTuple):
-    """One ``lstat``, times in nanoseconds."""
-
-    size: int
-    inode: int
-    mode: int
-    accessed: int
-    modified: int
-    changed: int
-
-    @property
-    def content(self) -> tuple[int, int, int]:
-        return (self.size, self.inode, self.modified)
-
-    @property
-    def is_read(self) -> bool:
-        """Read since its last change. Needs a mount with ``relatime``; with ``noatime`` it is never true."""
-        return self.accessed > max(self.modified, self.changed)
-
-
 @dataclass
 class _Look:
     """The files of one walk, by path in the workspace. ``whole`` is False when the bound ended it."""
 
-    files: dict[str, _Seen] = field(default_factory=dict)
+    files: dict[str, os.stat_result] = field(default_factory=dict)
     entries: int = 0
     whole: bool = True
 
@@ -110,7 +90,7 @@ class WorkspaceWatch:
             old = before.get(path)
             if old is None:
                 yield _change(path, seen, "created")
-            elif old.content != seen.content:
+            elif _content(old) != _content(seen):
                 yield _change(path, seen, "changed")
         if now.whole:
             for path in before.keys() - now.files.keys():
@@ -121,7 +101,7 @@ class WorkspaceWatch:
         complete = {}
         for case, paths in self._expected.items():
             found = [look.files.get(path) for path in paths]
-            times = [seen.modified for seen in found if seen is not None and stat.S_ISREG(seen.mode)]
+            times = [seen.st_mtime_ns for seen in found if seen is not None and stat.S_ISREG(seen.st_mode)]
             if len(times) == len(paths):
                 complete[case] = max(times)
         return complete
@@ -131,7 +111,7 @@ class WorkspaceWatch:
         for case, paths in self._expected.items():
             if case in self._read:
                 continue
-            if any((seen := now.files.get(path)) is not None and seen.is_read for path in paths):
+            if any((seen := now.files.get(path)) is not None and _is_read(seen) for path in paths):
                 read.append(case)
         self._read.update(read)
         return read
@@ -158,7 +138,7 @@ class WorkspaceWatch:
                 if stat.S_ISDIR(info.st_mode):
                     subfolders.append(entry.name)
                 else:
-                    look.files[prefix + entry.name] = _seen(info)
+                    look.files[prefix + entry.name] = info
         # Outputs first: they are what must not fall behind the bound.
         for name in sorted(subfolders, key=lambda name: (name != OUTPUT_ROOT, name)):
             if depth == MAX_DEPTH or (not prefix and name in NOT_WALKED):
@@ -184,11 +164,15 @@ def _opened(path: str, parent: int | None = None) -> Iterator[int | None]:
         os.close(descriptor)
 
 
-def _seen(info: os.stat_result) -> _Seen:
-    return _Seen(
-        info.st_size, info.st_ino, info.st_mode, info.st_atime_ns, info.st_mtime_ns, info.st_ctime_ns
-    )
+def _content(seen: os.stat_result) -> tuple[int, int, int]:
+    """What is different when a file was written or replaced."""
+    return (seen.st_size, seen.st_ino, seen.st_mtime_ns)
 
 
-def _change(path: str, seen: _Seen, change: Literal["created", "changed", "deleted"]) -> FileChange:
-    return FileChange(path=plain(path)[:LISTED_PATH], size=seen.size, change=change)
+def _is_read(seen: os.stat_result) -> bool:
+    """Read since its last change. Needs a mount with ``relatime``; with ``noatime`` it is never true."""
+    return seen.st_atime_ns > max(seen.st_mtime_ns, seen.st_ctime_ns)
+
+
+def _change(path: str, seen: os.stat_result, change: Literal["created", "changed", "deleted"]) -> FileChange:
+    return FileChange(path=plain(path)[:LISTED_PATH], size=seen.st_size, change=change)

@@ -90,21 +90,24 @@ class Provider:
 
     def _ask(self, messages: list[dict[str, Any]], timeout: float) -> Completion:
         profile = self._profile
-        request: dict[str, Any] = {"model": profile.model, "messages": messages, "tools": TOOL_SCHEMAS}
+        body: dict[str, Any] = {**profile.decoding, "messages": messages, "tools": TOOL_SCHEMAS}
         if profile.stream:
-            request |= {"stream": True, "stream_options": {"include_usage": True}}
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
         if profile.max_output_tokens is not None:
-            request["max_tokens"] = profile.max_output_tokens
+            body["max_tokens"] = profile.max_output_tokens
         ends = time.monotonic() + timeout
         create = cast(Any, self._client.chat.completions.with_streaming_response.create)
+        # Everything goes in as ``extra_body``, which is sent as it is: the package checks its own arguments key by
+        # key, which takes longer than all the rest of a turn when the history is long.
         with create(
-            **request,
-            extra_body=dict(profile.decoding),
+            model=profile.model,
+            messages=[],
+            extra_body=body,
             timeout=openai.Timeout(timeout, connect=min(CONNECT_SECONDS, timeout)),
         ) as response:
             is_stream = "text/event-stream" in response.headers.get("content-type", "")
-            body = self._read(response, ends, is_stream)
-        return read_events(body) if is_stream else read_json(body)
+            answer = self._read(response, ends, is_stream)
+        return read_events(answer) if is_stream else read_json(answer)
 
     def _read(self, response: Any, ends: float, is_stream: bool) -> bytes:
         """The whole body; a server that drips bytes does not get more time than one that is silent."""

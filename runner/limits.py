@@ -91,5 +91,5 @@ class Budget:
         )
         for name, value, allowed in used:
             if allowed is not None and value >= allowed:
-                return LimitHit.model_validate({"limit": name, "used": round(value, 6), "allowed": allowed})
+                return LimitHit.model_validate({"limit": name, "used": round(value, 4), "allowed": allowed})
         return None

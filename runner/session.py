@@ -23,9 +23,8 @@ from runner.workspace import WorkspaceWatch
 from tasks.schema import OUTPUT_ROOT, Task
 
 if TYPE_CHECKING:
-    from tasks.brief import Brief
-
     from runner.cell import CellFile
+    from tasks.brief import Brief
 
 MALFORMED_IN_A_ROW = 5
 TEXT_ONLY_IN_A_ROW = 3
@@ -169,7 +168,7 @@ class Session:
         """Whether another turn is allowed; ends the run when a limit is reached."""
         if self.ended is None and (hit := self.budget.check()) is not None:
             self.record(hit)
-            self.end(EndReason(hit.limit), f"{hit.used:g} of {hit.allowed:g}")
+            self.end(EndReason(hit.limit), f"{hit.used:,.10g} of {hit.allowed:,.10g}")
         return self.ended is None
 
     def end(self, reason: EndReason, detail: str = "") -> None:

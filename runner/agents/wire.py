@@ -73,6 +73,7 @@ class _Choice(_Foreign):
     message: _Message | None = None
     delta: _Message | None = None
     finish_reason: str | None = None
+    error: Any = None
 
 
 class _Cached(_Foreign):
@@ -142,8 +143,9 @@ def _parse(data: bytes) -> _Body:
     except (ValidationError, ValueError, RecursionError):
         start = data[:80].decode(errors="replace")
         raise Unreadable(f"the answer is not a chat completion: {start!r}") from None
-    if body.error is not None:
-        raise _error(body.error)
+    for error in (body.error, *(choice.error for choice in body.choices or ())):
+        if error is not None:
+            raise _error(error)
     return body
 
 

@@ -1,11 +1,15 @@
 import json
 import shlex
+from datetime import UTC, datetime
 
 import pytest
 
-from evaluator.trace import Call, EndReason, Usage
+from evaluator.trace import Call, EndReason, Usage, read_trace
+from runner.cell import CellFile
 from runner.sandbox.base import ExecResult, SandboxDead
-from runner.trace import verify_chain
+from runner.session import Session
+from runner.trace import TraceWriter, verify_chain
+from tasks.schema import Limits, Release, Tier
 
 
 def execute(code="print(1)", call_id="c", language="python"):
@@ -41,6 +45,42 @@ def test_a_turn_is_recorded_and_answered(new_stage):
     assert files.type == "files"
     assert stage.seen == stage.events()
     assert verify_chain(stage.trace_path) is None
+
+
+def test_the_run_event_comes_first(tmp_path, new_stage):
+    stage = new_stage()
+    cell = CellFile(
+        run_id="x",
+        task="kidney-seg-task",
+        tier=Tier.LITE,
+        release=Release.PHANTOM,
+        agent="glm-5",
+        model="z-ai/glm-5",
+        repeat=0,
+        attempt=1,
+        created_at=datetime(2026, 1, 2, tzinfo=UTC),
+        limits=Limits(),
+        network="none",
+        sandbox="docker",
+        agent_environment="e",
+        harness_version="1",
+        code_sha256="c",
+        task_sha256="t",
+        manifest_sha256="m",
+        brief_sha256="b",
+        n_cases=2,
+        price_source=None,
+        cpu_count=2,
+        memory_mb=1,
+    )
+    with TraceWriter(tmp_path / "t.jsonl") as trace:
+        session = stage.session
+        Session(
+            session.task, session.brief, stage.sandbox, trace, stage.budget, stage.workspace, (), cell=cell
+        )
+    (started,) = read_trace(tmp_path / "t.jsonl")
+    assert (started.type, started.agent, started.model, started.cases) == ("run", "glm-5", "z-ai/glm-5", 2)
+    assert started.at == "2026-01-02T00:00:00.000000+00:00"
 
 
 def test_code_goes_in_by_stdin_and_lies_in_a_named_file(new_stage):

@@ -6,6 +6,7 @@ from evaluator.trace import Usage
 from runner.agents import agent_names, agent_rows, load_agent
 from runner.agents.profiles import ChatProfile, Prices, load_profiles
 from runner.errors import EnvironmentProblem, UsageProblem, exit_code_of
+from runner.sandbox.base import SandboxUnavailable
 
 PUBLISHED = ("claude-opus-4.6", "glm-5", "gemini-3.1-pro", "gpt-5.4", "minimax-m2.5", "qwen3.5")
 
@@ -69,6 +70,10 @@ def test_an_unknown_agent_has_a_neighbour():
     assert exit_code_of(caught.value) == 2
     with pytest.raises(UsageProblem, match="known: baseline, "):
         load_agent("zzzzzzzz")
+
+
+def test_no_sandbox_is_the_environments_fault():
+    assert exit_code_of(SandboxUnavailable("install bubblewrap")) == 3
 
 
 def test_faults_of_ours_keep_their_traceback():

@@ -21,7 +21,7 @@ NOTES = {
 REPORTS = "ecgen-radiology"
 IMAGES = ("NLMCXR_png", "images")
 
-_MARK = re.compile(r"\bX{2,}\b(?:-\w+)?")
+_MARK = re.compile(r"\bX{2,}(?:-\w+)*\b")
 _SPACE_BEFORE = re.compile(r"\s+([.,;:])")
 _REPEATED = re.compile(r"([.,;:])(?:\s*[.,;:])+")
 

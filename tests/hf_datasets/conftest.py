@@ -1,0 +1,62 @@
+"""Raw and staged phantoms of all five tasks, made once a session and never written to by a test."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hf_datasets.families import FAMILIES
+from hf_datasets.phantoms import make_phantom
+from hf_datasets.staging import stage
+from tasks.manifest import Manifest
+
+
+@pytest.fixture(scope="session")
+def raw_phantoms(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("raw")
+    for task_id in FAMILIES:
+        make_phantom(task_id, root / task_id, seed=0)
+    return root
+
+
+@pytest.fixture(scope="session")
+def staged_root(raw_phantoms: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("data")
+    for task_id in FAMILIES:
+        stage(task_id, raw_phantoms / task_id, root, release="phantom")
+    return root / "phantom"
+
+
+@pytest.fixture
+def raw_copy(raw_phantoms: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """A copy of a task's raw phantom that a test may damage."""
+
+    def copy(task_id: str) -> Path:
+        return Path(shutil.copytree(raw_phantoms / task_id, tmp_path / "raw" / task_id))
+
+    return copy
+
+
+@pytest.fixture(scope="session")
+def tree_digest() -> Callable[[Path], dict[str, str]]:
+    """Relative path -> SHA-256 of every file below a folder."""
+
+    def digest(root: Path) -> dict[str, str]:
+        return {
+            path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(root.rglob("*"))
+            if path.is_file()
+        }
+
+    return digest
+
+
+@pytest.fixture
+def manifest_of(staged_root: Path) -> Callable[[str], Manifest]:
+    from tasks.manifest import load_manifest
+
+    return lambda task_id: load_manifest(staged_root / task_id)

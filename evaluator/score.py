@@ -8,6 +8,7 @@ import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def score(
     for case in cases:
         for name in task.references[:1]:
             case.reference(name)
-    budget = Budget(cpu_seconds=_cpu_seconds(len(cases)))
+    budget = Budget(cpu_seconds=_cpu_seconds(len(cases)), memory_mb=_memory_mb(manifest))
     answers = _evaluate_all(track, cases, budget, jobs or len(os.sched_getaffinity(0)))
     finished = [_finished(case, answer) for case, answer in zip(cases, answers, strict=True)]
     summary = track.aggregate(finished)
@@ -152,6 +153,13 @@ def _cpu_seconds(n_cases: int) -> int:
     """A case's share of the whole, so that a submission of nothing but traps ends before the deadline."""
     least, most = CPU_SECONDS_PER_CASE
     return max(least, min(most, CPU_SECONDS_FOR_ALL // max(1, n_cases)))
+
+
+def _memory_mb(manifest: Manifest) -> int:
+    """Room for the largest staged volume as an agent may honestly submit it, in float64, beside its reference."""
+    shapes = (entry.shape for case in manifest.cases for entry in (*case.public, *case.private))
+    voxels = max((prod(shape) for shape in shapes if shape), default=0)
+    return max(Budget.memory_mb, 512 + 12 * voxels // (1 << 20))
 
 
 # --- one case, in a child process ---

@@ -93,8 +93,7 @@ class DetectionTrack(FilePerCase):
             "expected": [[box.label, *box.corners] for box in expected],
             "found": [[box.label, *box.corners, box.score] for box in found],
         }
-        counts = {"boxes_expected": float(len(expected)), "boxes_found": float(len(found))}
-        return Outcome(score=f1, metrics={"f1_iou50": f1, **counts}, evidence=evidence)
+        return Outcome(score=f1, metrics={"f1_iou50": f1}, evidence=evidence)
 
     def _references(self, case: CaseFiles) -> list[Box]:
         path = case.reference(self.task.references[0])

@@ -47,6 +47,7 @@ class _Measured:
     nsd: float | None
     hd95: float | None
     volume_error_ml: float
+    lesion_f1: float | None
     in_reference: bool
     true_negative: bool
 
@@ -84,20 +85,24 @@ class SegmentationTrack(FilePerCase):
 
     def score(self, case: CaseFiles, output: Masks | None) -> Outcome:
         references = self._read_references(case)
-        predictions = output or {name: _nothing_on(volume) for name, volume in references.items()}
+        measured: dict[str, _Measured] = {}
+        if output is None:
+            for target in self.output.targets:
+                measured[target.name] = _worst(target, references[target.file])
+            outcome = self._outcome(measured, [])
+            return outcome.model_copy(
+                update={"score": 0.0, "metrics": {**outcome.metrics, "macro_dice": 0.0}}
+            )
         for name, volume in references.items():
-            if output is not None and (difference := grid_difference(predictions[name], volume)):
+            if difference := grid_difference(output[name], volume):
                 raise ReferenceMissing(
                     f"case {case.id}: {name} lies on another grid than the input: {difference}"
                 )
-        measured: dict[str, _Measured] = {}
         flags: list[str] = []
         for layer in _disjoint(self.output.targets):
             name = layer[0].file
-            measured |= _measure(layer, references[name], predictions[name], flags)
-        return (
-            _failed(measured) if output is None else self._outcome(measured, references, predictions, flags)
-        )
+            measured |= _measure(layer, references[name], output[name], flags)
+        return self._outcome(measured, flags)
 
     def _read_references(self, case: CaseFiles) -> Masks:
         with staged(case):
@@ -106,37 +111,29 @@ class SegmentationTrack(FilePerCase):
                 for file in self.output.files
             }
 
-    def _outcome(
-        self, measured: dict[str, _Measured], references: Masks, predictions: Masks, flags: list[str]
-    ) -> Outcome:
-        dices = [one.dice for one in measured.values() if one.dice is not None]
-        macro = mean(dices)
+    def _outcome(self, measured: dict[str, _Measured], flags: list[str]) -> Outcome:
+        macro = mean([one.dice for one in measured.values() if one.dice is not None])
         if macro is None:
+            macro = 1.0
             flags.append("nothing_to_segment")
         flags += [f"true_negative:{name}" for name, one in measured.items() if one.true_negative]
-        metrics = _metrics(measured) | {"macro_dice": 1.0 if macro is None else macro}
-        for target in self.output.targets:
-            if target.lesion:
-                sides = (np.isin(side[target.file].data, target.ids) for side in (references, predictions))
-                metrics[f"lesion_f1_{target.name}"] = lesion_f1(*sides)
-        return Outcome(
-            score=metrics["macro_dice"] or 0.0,
-            metrics=metrics,
-            flags=tuple(flags),
-            evidence=_present(measured),
-        )
+        in_reference = [name for name, one in measured.items() if one.in_reference]
+        metrics = _metrics(measured) | {"macro_dice": macro}
+        return Outcome(score=macro, metrics=metrics, flags=tuple(flags), evidence=in_reference)
 
     def aggregate(self, cases: Sequence[Finished]) -> Summary:
         names = sorted({name for case in cases for name in case.result.metrics})
         aggregates = {name: mean_of(cases, name) for name in names}
         aggregates["macro_dice"] = headline(cases)
-        positive = {}
-        for target in self.output.targets:
-            if target.lesion:
-                found = [case for case in cases if target.name in case.evidence]
-                positive[target.name] = mean_of(found, f"dice_{target.name}")
-                aggregates[f"positive_dice_{target.name}"] = positive[target.name]
+        positive = {
+            target.name: mean_of(
+                [case for case in cases if target.name in case.evidence], f"dice_{target.name}"
+            )
+            for target in self.output.targets
+            if target.lesion
+        }
         if positive:
+            aggregates |= {f"lesion_positive_dice_{name}": value for name, value in positive.items()}
             aggregates["lesion_positive_dice"] = mean(
                 [value for value in positive.values() if value is not None]
             )
@@ -147,10 +144,6 @@ class SegmentationTrack(FilePerCase):
 
         file = self.output.files[0]
         return contours(case.input(file.grid_of), [(output[t.file].data, t.ids) for t in self.output.targets])
-
-
-def _nothing_on(volume: Volume) -> Volume:
-    return Volume(np.zeros_like(volume.data), volume.affine, volume.spacing)
 
 
 def _disjoint(targets: Sequence[Target]) -> list[list[Target]]:
@@ -176,7 +169,8 @@ def _measure(
         _padded(counts, len(layer)) for counts in count_labels(ours, theirs)
     )
     surfaces = _surfaces(ours, theirs, reference.spacing, layer, flags)
-    voxel_ml = float(np.prod(reference.spacing)) / 1000.0
+    box = _foreground(ours, theirs)
+    voxel_ml = _voxel_ml(reference)
     measured = {}
     for number, target in zip(numbers, layer, strict=True):
         expected, found = int(in_reference[number]), int(in_prediction[number])
@@ -188,6 +182,7 @@ def _measure(
             nsd=surfaces[number].nsd_voxel if counts else None,
             hd95=surfaces[number].hd95_directed_max if counts else None,
             volume_error_ml=(found - expected) * voxel_ml,
+            lesion_f1=lesion_f1(ours[box] == number, theirs[box] == number) if target.lesion else None,
             in_reference=expected > 0,
             true_negative=absent and target.lesion,
         )
@@ -218,9 +213,41 @@ def _surfaces(
     try:
         return surface_per_label(reference, prediction, numbers, spacing, tolerances)
     except SurfaceTooLarge:
-        flags.append("boundary_too_large")
-        diagonal = float(np.linalg.norm(np.multiply(spacing, reference.shape)))
-        return dict.fromkeys(numbers, Surface(0.0, diagonal))
+        flags += [f"boundary_too_large:{target.name}" for target in layer]
+        return dict.fromkeys(numbers, Surface(0.0, _diagonal(reference, spacing)))
+
+
+def _worst(target: Target, reference: Volume) -> _Measured:
+    """What a target counts without any output: a truly absent lesion is not found absent by saying nothing."""
+    expected = int(np.count_nonzero(np.isin(reference.data, target.ids)))
+    counts = expected > 0 or target.lesion
+    return _Measured(
+        dice=0.0 if counts else None,
+        nsd=0.0 if counts else None,
+        hd95=_diagonal(reference.data, reference.spacing) if counts else None,
+        volume_error_ml=-expected * _voxel_ml(reference),
+        lesion_f1=0.0 if target.lesion else None,
+        in_reference=expected > 0,
+        true_negative=False,
+    )
+
+
+def _foreground(reference: LabelMap, prediction: LabelMap) -> tuple[slice, ...]:
+    """The smallest box around both foregrounds: components are numbered in there and nowhere else."""
+    box = []
+    for axis in range(reference.ndim):
+        others = tuple(other for other in range(reference.ndim) if other != axis)
+        used = np.flatnonzero(reference.any(axis=others) | prediction.any(axis=others))
+        box.append(slice(int(used[0]), int(used[-1]) + 1) if used.size else slice(0, 0))
+    return tuple(box)
+
+
+def _diagonal(labels: LabelMap, spacing: tuple[float, float, float]) -> float:
+    return float(np.linalg.norm(np.multiply(spacing, labels.shape)))
+
+
+def _voxel_ml(volume: Volume) -> float:
+    return float(np.prod(volume.spacing)) / 1000.0
 
 
 def _metrics(measured: dict[str, _Measured]) -> dict[str, float | None]:
@@ -230,21 +257,10 @@ def _metrics(measured: dict[str, _Measured]) -> dict[str, float | None]:
         metrics[f"nsd_voxel_{name}"] = one.nsd
         metrics[f"hd95_directed_max_{name}"] = one.hd95
         metrics[f"volume_error_ml_{name}"] = one.volume_error_ml
+        if one.lesion_f1 is not None:
+            metrics[f"lesion_f1_{name}"] = one.lesion_f1
     every = measured.values()
     metrics["nsd_voxel"] = mean([one.nsd for one in every if one.nsd is not None])
     metrics["hd95_directed_max"] = mean([one.hd95 for one in every if one.hd95 is not None])
     metrics["volume_error"] = mean([abs(one.volume_error_ml) for one in every])
     return metrics
-
-
-def _present(measured: dict[str, _Measured]) -> list[str]:
-    return [name for name, one in measured.items() if one.in_reference]
-
-
-def _failed(measured: dict[str, _Measured]) -> Outcome:
-    """Without output every target that counts gets the worst value, a truly absent lesion included."""
-    metrics = _metrics(measured) | {"macro_dice": 0.0}
-    for name, one in measured.items():
-        if one.true_negative:
-            metrics |= {f"dice_{name}": 0.0, f"nsd_voxel_{name}": 0.0, f"hd95_directed_max_{name}": None}
-    return Outcome(score=0.0, metrics=metrics | {"nsd_voxel": 0.0}, evidence=_present(measured))

@@ -16,7 +16,6 @@ from evaluator.tracks.base import (
     ReferenceMissing,
     Summary,
     headline,
-    mean,
     mean_of,
     staged,
     untrusted,
@@ -89,11 +88,7 @@ class VqaTrack(FilePerCase):
         if self.output.mode == "choice":
             return Summary(headline(cases), {"option_accuracy": headline(cases)})
         names = ("exact_match_normalised", "token_f1", "em_f1_mean", "yes_no_accuracy", "open_exact_match")
-        aggregates = {name: mean_of(cases, name) for name in names}
-        aggregates["closed_share"] = mean(
-            [float(case.result.metrics.get("yes_no_accuracy") is not None) for case in cases]
-        )
-        return Summary(headline(cases), aggregates)
+        return Summary(headline(cases), {name: mean_of(cases, name) for name in names})
 
     def preview(self, case: CaseFiles, output: str) -> bytes | None:  # noqa: ARG002 - an answer is text
         return None

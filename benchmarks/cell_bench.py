@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.figures import table
 from runner.cell import Cell
 from runner.execute import Options, run_cell
-from runner.sandbox import backends
+from runner.sandbox import all_backends
 from tasks.schema import Release, Tier
 
 REPEATS = 5
@@ -18,7 +18,7 @@ REPEATS = 5
 
 def main() -> None:
     rows = []
-    for backend in backends():
+    for backend in all_backends():
         availability = backend.available()
         if not availability.ok:
             rows.append((f"no-op cell, {backend.name}", "not usable here", availability.detail))

@@ -11,7 +11,7 @@ from typing import Any
 
 from runner.agents import agent_rows
 from runner.provenance import hardware, harness_version
-from runner.sandbox import backends
+from runner.sandbox import all_backends
 
 
 @dataclass
@@ -67,7 +67,7 @@ def examine() -> Examination:
             "disk": f"{shutil.disk_usage(Path.cwd()).free // 2**30} GiB free here",
         }
     )
-    for backend in backends():
+    for backend in all_backends():
         availability = backend.available()
         found.sandboxes.append(
             {

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,7 +40,7 @@ class Evaluation:
 
 
 def evaluate(
-    backend: Backend, run_id: str, task: Task, manifest: Manifest, data: Path, submission: Path
+    backend: Backend, run_id: str, task: Task, manifest: Manifest, data: Path, submission: Path, scratch: Path
 ) -> Evaluation:
     """Score ``submission`` against the references under ``data``.
 
@@ -51,6 +50,8 @@ def evaluate(
         The staged task folder with ``public``, ``private`` and ``manifest.json``.
     submission : Path
         The collected copy, never the agent's own workspace.
+    scratch : Path
+        Folder for the evaluator's output, made here and gone afterwards.
 
     Raises
     ------
@@ -60,17 +61,17 @@ def evaluate(
     problem = ""
     for _ in range(ATTEMPTS):
         try:
-            return _evaluate_once(backend, run_id, task, manifest, data, submission)
+            return _evaluate_once(backend, run_id, task, manifest, data, submission, scratch)
         except (EvaluationFailed, SandboxDead) as error:
             problem = str(error)
     raise EvaluationFailed(f"the evaluator gave no report for {task.id} in {ATTEMPTS} attempts: {problem}")
 
 
 def _evaluate_once(
-    backend: Backend, run_id: str, task: Task, manifest: Manifest, data: Path, submission: Path
+    backend: Backend, run_id: str, task: Task, manifest: Manifest, data: Path, submission: Path, scratch: Path
 ) -> Evaluation:
     started = time.monotonic()
-    with _output_folder() as out:
+    with _output_folder(scratch) as out:
         spec = SandboxSpec(
             role="evaluator",
             run_id=run_id,
@@ -137,14 +138,16 @@ def _checked(raw: bytes, task: Task, manifest: Manifest, data: Path) -> TaskRepo
 
 
 @contextmanager
-def _output_folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="automedbench-evaluate-"))
+def _output_folder(scratch: Path) -> Iterator[Path]:
+    """An empty folder that the evaluator's uid may write to; one left by a killed runner is cleared first."""
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
     try:
         if os.geteuid() == 0:
-            os.chown(folder, AGENT_UID, AGENT_UID)
-        yield folder
+            os.chown(scratch, AGENT_UID, AGENT_UID)
+        yield scratch
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _read_previews(folder: Path, limit: int = 64, max_bytes: int = 512 * 1024) -> dict[str, bytes]:

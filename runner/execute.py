@@ -16,6 +16,7 @@ from typing import Literal
 from evaluator.errors import detect_errors
 from evaluator.files import sha256_file, write_atomic
 from evaluator.judge.evidence import Evidence, collect_evidence
+from evaluator.judge.inputs import public_shapes
 from evaluator.judge.judgement import Judgement
 from evaluator.judge.rules import judge_by_rules
 from evaluator.report import TaskReport
@@ -303,8 +304,9 @@ class Run:
         )
 
     def evaluate(self, backend: Backend) -> None:
+        submission, scratch = self.folder / files.SUBMISSION, self.folder / files.EVALUATION
         evaluation = evaluate(
-            backend, self.cell.run_id, self.task, self.manifest, self.data, self.folder / files.SUBMISSION
+            backend, self.cell.run_id, self.task, self.manifest, self.data, submission, scratch
         )
         previews = self.folder / files.PREVIEWS
         previews.mkdir(exist_ok=True)
@@ -317,8 +319,13 @@ class Run:
         self._replace(files.JUDGEMENT, judgement.model_dump_json(indent=1) + "\n")
 
     def evidence(self) -> Evidence:
-        process = process_folder(self.folder / files.SUBMISSION)
-        return collect_evidence(self.folder / files.TRACE, process, self.task, self.manifest.case_ids())
+        return collect_evidence(
+            self.folder / files.TRACE,
+            process_folder(self.folder / files.SUBMISSION),
+            self.task,
+            self.manifest.case_ids(),
+            public_shapes(self.manifest),
+        )
 
     def seal(self, backend: Backend) -> Outcome:
         """Write ``record.json``, last of all: its presence means that the run is done."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.sandbox import backends
+from runner.sandbox import all_backends
 
 REPOSITORY = Path(__file__).parents[3]
 REQUIRED = os.environ.get("AUTOMEDBENCH_REQUIRE_SANDBOXES") == "1"
@@ -20,7 +20,7 @@ REQUIRED = os.environ.get("AUTOMEDBENCH_REQUIRE_SANDBOXES") == "1"
 @pytest.fixture(scope="session", params=["bubblewrap", "docker"])
 def sandbox(request):
     """Name of a sandbox that works here; CI requires both."""
-    backend = next(backend for backend in backends() if backend.name == request.param)
+    backend = next(backend for backend in all_backends() if backend.name == request.param)
     availability = backend.available()
     if not availability.ok:
         (pytest.fail if REQUIRED else pytest.skip)(f"{request.param}: {availability.detail}")

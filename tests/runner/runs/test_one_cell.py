@@ -169,7 +169,7 @@ found = []
 for root, folders, files in os.walk("/"):
     folders[:] = [f for f in folders if os.path.join(root, f) not in ("/proc", "/sys", "/dev")]
     for name in files:
-        if name in ({answer_text!r}, "manifest.json", "trace.jsonl", "cell.json", "rules.py", "agents.yaml"):
+        if name in ({answer_text!r}, "manifest.json", "trace.jsonl", "cell.json", "judgement.py", "agents.yaml"):
             found.append(os.path.join(root, name))
 print("FOUND", found)
 print("ENV", sorted(os.environ))

@@ -251,6 +251,13 @@ _ALL = (
     ),
     MetricInfo("map_coco", "The same, mean over IoU 0.50, 0.55, ... 0.95.", _UNIT, "higher", _COCO),
     MetricInfo(
+        "ap50_coco101",
+        "101-point average precision at IoU 0.5 of one class; none without a reference.",
+        _UNIT,
+        "higher",
+        _COCO,
+    ),
+    MetricInfo(
         "ap50_voc_all_points",
         "Mean over classes of the area under the precision envelope at IoU 0.5; each detection is held "
         "against its best reference only.",

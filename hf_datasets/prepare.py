@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hf_datasets.folders import locked, remove
 from hf_datasets.phantoms import make_phantom
-from hf_datasets.staging.stage import is_complete, stage
+from hf_datasets.staging.stage import PHANTOM_STAGER, is_complete, stage
 from tasks.manifest import ManifestError, load_manifest
 from tasks.schema import Release
 
@@ -30,8 +30,5 @@ def _stands(target: Path, seed: int) -> bool:
         manifest = load_manifest(target)
     except ManifestError:
         return False
-    return (
-        manifest.seed == seed
-        and manifest.provenance.get("phantom_seed") == str(seed)
-        and is_complete(target, manifest)
-    )
+    as_asked = (manifest.generator, manifest.seed) == (PHANTOM_STAGER, seed)
+    return as_asked and manifest.provenance.get("phantom_seed") == str(seed) and is_complete(target, manifest)

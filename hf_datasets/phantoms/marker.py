@@ -10,6 +10,7 @@ from tasks.schema import Strict
 
 MARKER_NAME = "phantom.json"
 GENERATOR = "automedbench-phantom/1"
+"""To be counted up when a generator draws anything else: standing phantoms are then made again."""
 
 
 class RealImage(Strict):

@@ -72,7 +72,7 @@ def _bones(hu: Array, u: Array, v: Array, plan: Chest, rng: Rng) -> None:
     blend(hu, soft(ellipse(u, v, (0, b * 0.56 + 24), (8, 8)), 0.1), 25.0)
     blend(hu, soft(ellipse(u, v, (0, -b * 0.83), (17, 6)), 0.1), 330.0)
     shell = ellipse(u, v, (0, 1), (a * 0.87, b * 0.835), power=2.4)
-    angle = np.arctan2(v / b, u / a)
+    angle = np.arctan2(v / b, np.abs(u) / a)
     rib = (np.abs(shell - 1) < 0.035) & (np.sin(angle * 9 + 0.7) > 0.25)
     blend(hu, rib.astype(np.float32), 560.0)
 

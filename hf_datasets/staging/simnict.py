@@ -25,9 +25,11 @@ NOTES = {
 }
 FOLDER = "org"
 SMALLEST = 64
-HU_RANGE = (-1400.0, 4100.0)
-"""Values a CT volume in Hounsfield units may have; clipped metal and padding included after ``PADDING``."""
+BONE, HIGHEST = 100.0, 4100.0
+"""Between these lies the 99.9th percentile of a volume in Hounsfield units; single voxels of metal may exceed it."""
+AIR = -500.0
 PADDING = -1024.0
+"""What upstreams write outside the scanner's circle goes below this; it is raised to it."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,10 @@ class SimnictCase:
         return np.ascontiguousarray(np.maximum(plane, PADDING), dtype=np.float32)
 
     def _check_units(self, hu: NDArray[np.float32]) -> None:
-        low, high = float(np.percentile(hu, 0.5)), float(hu.max())
-        if low > -500 or high > HU_RANGE[1] or high < 100:
+        low, high = (float(value) for value in np.percentile(hu, (0.5, 99.9)))
+        if low > AIR or not BONE <= high <= HIGHEST:
             raise StagingError(
-                f"{self.volume}: expected Hounsfield units, air near -1000 and at most {HU_RANGE[1]:.0f}, "
+                f"{self.volume}: expected Hounsfield units, air near -1000 and bone of {BONE:.0f} to {HIGHEST:.0f}, "
                 f"found {low:.0f} to {high:.0f}; is the volume rescaled or shifted?"
             )
 

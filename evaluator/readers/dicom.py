@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,12 +60,7 @@ def read_dicom(path: Path, *, max_pixels: int = MAX_PIXELS) -> Slice:
     """
     if importlib.util.find_spec("pydicom") is None:
         raise ReadError("unavailable", "pydicom is not installed (extra 'demo-data')")
-    header, syntax, pixels = _parse(path)
-    order = _UNCOMPRESSED.get(syntax)
-    if order is None:
-        raise ReadError(
-            "bad_dicom", f"{path.name} has the transfer syntax {syntax[:40]}; only uncompressed ones are read"
-        )
+    header, pixels = _parse(path)
     rows, columns = _number(header, "Rows", path.name), _number(header, "Columns", path.name)
     if rows * columns > max_pixels:
         raise ReadError(
@@ -77,9 +73,9 @@ def read_dicom(path: Path, *, max_pixels: int = MAX_PIXELS) -> Slice:
     bits = _number(header, "BitsAllocated", path.name)
     if _number(header, "SamplesPerPixel", path.name, 1) != 1 or bits not in (8, 16):
         raise ReadError("unsupported_dtype", f"{path.name} is not a grey image of 8 or 16 bits")
-    dtype = np.dtype(
-        f"{order}{'i' if _number(header, 'PixelRepresentation', path.name, 0) else 'u'}{bits // 8}"
-    )
+    order = _UNCOMPRESSED[str(header.file_meta.TransferSyntaxUID)]
+    sign = "i" if _number(header, "PixelRepresentation", path.name, 0) else "u"
+    dtype = np.dtype(f"{order}{sign}{bits // 8}")
     size = rows * columns * dtype.itemsize
     if not size <= len(pixels) <= size + 1:
         raise ReadError(
@@ -93,23 +89,32 @@ def read_dicom(path: Path, *, max_pixels: int = MAX_PIXELS) -> Slice:
     return Slice(stored * slope + intercept, _spacing(header, path.name))
 
 
-def _parse(path: Path) -> tuple[Any, str, bytes]:
+def _parse(path: Path) -> tuple[Any, bytes]:
+    """The data set and its pixels; the transfer syntax is judged first, since a deflated data set may be a bomb."""
     import pydicom
-    from pydicom import config
+    from pydicom.filereader import read_dataset, read_preamble
 
-    with open_regular(path, MAX_FILE_BYTES) as file:
+    with open_regular(path, MAX_FILE_BYTES) as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         try:
-            dataset = pydicom.dcmread(file, specific_tags=[*_HEADER_TAGS, "PixelData"])
-            syntax = str(dataset.file_meta.get("TransferSyntaxUID", ""))
-            with config.disable_value_validation():
+            read_preamble(file, force=False)
+            meta = read_dataset(file, False, True, stop_when=lambda tag, _vr, _length: tag.group != 2)
+            syntax = str(meta.get("TransferSyntaxUID", ""))
+            if syntax in _UNCOMPRESSED:
+                file.seek(0)
+                dataset = pydicom.dcmread(file, specific_tags=[*_HEADER_TAGS, "PixelData"])
                 pixels = dataset.get("PixelData")
         except Exception as error:  # pydicom raises what a broken field happens to raise
             raise ReadError(
                 "bad_dicom", f"{path.name} is not a DICOM image: {type(error).__name__}"
             ) from None
+    if syntax not in _UNCOMPRESSED:
+        raise ReadError(
+            "bad_dicom", f"{path.name} has transfer syntax {syntax[:40]!r}; only uncompressed ones are read"
+        )
     if not isinstance(pixels, bytes):
         raise ReadError("bad_dicom", f"{path.name} has no pixel data")
-    return dataset, syntax, pixels
+    return dataset, pixels
 
 
 def _number(header: Any, name: str, file: str, default: int | None = None) -> int:

@@ -193,7 +193,8 @@ def _pieces(stream: BinaryIO, header: Header, name: str) -> Iterator[tuple[int, 
         _fill(stream, stored.view(np.uint8).data, start * buffer.itemsize, total * buffer.itemsize, name)
         values = stored.astype(header.dtype, copy=False)
         if header.scaled:
-            values = values * header.dtype.type(header.slope) + header.dtype.type(header.intercept)
+            with np.errstate(over="ignore", invalid="ignore"):  # infinity is refused just below
+                values = values * header.dtype.type(header.slope) + header.dtype.type(header.intercept)
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             raise ReadError("non_finite", f"{name} contains NaN or infinity")
         yield start, values

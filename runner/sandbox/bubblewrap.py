@@ -18,7 +18,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -38,12 +38,12 @@ from runner.sandbox.base import (
     SandboxUnavailable,
 )
 from runner.sandbox.disk import DiskMeter
-from runner.sandbox.inside import CALL_VARIABLE, CallMarks, environment, ids, workdir
+from runner.sandbox.inside import CALL_VARIABLE, OWNER_VARIABLE, CallMarks, environment, ids, workdir
 from runner.sandbox.owner import Owner
 from runner.sandbox.supervise import supervise
 
-OWNER_VARIABLE = "AUTOMEDBENCH_OWNER"
 CHUNK = 256 * 1024
+HOST_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 PIPE_SIZE = 64 * 1024
 MIB = 1024 * 1024
 START_PATIENCE = 20.0
@@ -107,12 +107,10 @@ class BubblewrapBackend:
 
     def reap(self) -> list[str]:
         ended = []
-        for process in _wrappers():
-            owner = _owner_of(process)
-            if owner and owner.is_dead():
-                with contextlib.suppress(OSError):
-                    os.kill(process, signal.SIGKILL)
-                    ended.append(f"process {process}")
+        for process in _processes_of(Owner.is_dead):
+            with contextlib.suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+                ended.append(f"process {process}")
         return ended + cgroups.reap()
 
 
@@ -161,14 +159,14 @@ class BubblewrapSandbox:
         return files.get(self.spec, path, limit)
 
     def alive(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        return self._init_handle is not None and not _ended(self._init_handle)
 
     def stop(self) -> None:
+        init, self._init_handle = self._init_handle, None
+        if init is not None:
+            _kill(init)  # its pid namespace, and all in it, end with it
         process, self._process = self._process, None
         if process is not None:
-            if self._init_handle is not None:
-                _kill(self._init_handle)  # its pid namespace, and all in it, end with it
-                self._init_handle = None
             process.kill()
             process.communicate()
         group, self._group = self._group, None
@@ -203,7 +201,7 @@ class BubblewrapSandbox:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             bufsize=0,
-            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+            env={"PATH": HOST_PATH},
             cwd="/",
             start_new_session=True,
         )
@@ -245,8 +243,9 @@ class BubblewrapSandbox:
 
     def _launch(self) -> None:
         """Start ``bwrap`` and wait until its main process, and with it the whole layout, stands."""
+        owner = str(Owner.current())
         info_read, info_write = os.pipe()
-        with layout.arguments(self.spec, info_write, self._marks.first()) as (arguments, descriptors):
+        with layout.arguments(self.spec, info_write, self._marks.first(), owner) as (arguments, descriptors):
             try:
                 self._process = subprocess.Popen(
                     [*layout.join(self._group), *arguments],
@@ -255,7 +254,7 @@ class BubblewrapSandbox:
                     stderr=subprocess.PIPE,
                     bufsize=0,
                     pass_fds=descriptors,
-                    env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", OWNER_VARIABLE: str(Owner.current())},
+                    env={"PATH": HOST_PATH, OWNER_VARIABLE: owner},
                     cwd="/",
                     start_new_session=True,
                 )
@@ -339,8 +338,10 @@ class BubblewrapCommand:
 
     def kill(self) -> None:
         self._killed = True
-        self._sandbox.end_call(self._running, self._mark)
-        self._running.process.kill()
+        try:
+            self._sandbox.end_call(self._running, self._mark)
+        finally:
+            self._running.process.kill()
 
     def finish(self) -> int:
         self._selector.close()
@@ -390,9 +391,17 @@ def checked_once() -> None:
 
 
 def _kill(handle: int) -> None:
+    """Kill a process by its descriptor, and return when it has ended."""
     with contextlib.suppress(ProcessLookupError):
         signal.pidfd_send_signal(handle, signal.SIGKILL)
+    _ended(handle, patience=KILL_PATIENCE)
     os.close(handle)
+
+
+def _ended(handle: int, patience: float = 0.0) -> bool:
+    with selectors.DefaultSelector() as selector:
+        selector.register(handle, selectors.EVENT_READ)
+        return bool(selector.select(patience))
 
 
 def _drain(output: IO[bytes]) -> None:
@@ -421,23 +430,22 @@ def _limits_note() -> str:
     return f"control groups ({', '.join(names)})" if names else "rlimits only, no control group can be made"
 
 
-def _wrappers() -> list[int]:
-    """Pids of all ``bwrap`` processes, both the outer one and the first one of each pid namespace."""
-    found = []
+def _processes_of(dead: Callable[[Owner], bool]) -> Iterator[int]:
+    """Pids of the processes that make sandboxes, chosen by their owner."""
     for folder in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            if folder.name.isdigit() and (folder / "comm").read_text().strip() == "bwrap":
-                found.append(int(folder.name))
-    return found
+        if folder.name.isdigit():
+            owner = _owner_of(folder)
+            if owner and dead(owner):
+                yield int(folder.name)
 
 
-def _owner_of(process: int) -> Owner | None:
+def _owner_of(process: Path) -> Owner | None:
     try:
-        environ = Path(f"/proc/{process}/environ").read_bytes()
+        environ = (process / "environ").read_bytes()
     except OSError:
         return None
     for entry in environ.split(b"\0"):
         name, _, value = entry.partition(b"=")
-        if name.decode(errors="replace") == OWNER_VARIABLE:
+        if name == OWNER_VARIABLE.encode():
             return Owner.parse(value.decode(errors="replace"))
     return None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from runner.sandbox.base import Role, SandboxSpec, SandboxUnavailable
 from runner.sandbox.cgroups import Cgroup
-from runner.sandbox.inside import CALL_VARIABLE, HOME, SITE, SOURCE, ids, tmp_mb
+from runner.sandbox.inside import CALL_VARIABLE, HOME, OWNER_VARIABLE, SITE, SOURCE, ids, tmp_mb
 
 PATH = "/opt/bin:/usr/local/bin:/usr/bin:/bin"
 MIB = 1024 * 1024
@@ -53,7 +53,7 @@ def environment_digest(role: Role) -> str:
 
 
 @contextmanager
-def arguments(spec: SandboxSpec, info: int, mark: str) -> Iterator[tuple[list[str], tuple[int, ...]]]:
+def arguments(spec: SandboxSpec, info: int, mark: str, owner: str) -> Iterator[tuple[list[str], tuple[int, ...]]]:
     """The command line that makes a sandbox, and the descriptors it reads from.
 
     The options go through a descriptor: a command line can be read from inside, and these name folders of the host.
@@ -71,10 +71,11 @@ def arguments(spec: SandboxSpec, info: int, mark: str) -> Iterator[tuple[list[st
         *_packages(spec.role),
         *_mounts(spec),
         *("--remount-ro", "/", "--info-fd", str(info)),
-        *("--clearenv", "--setenv", "PATH", PATH, "--setenv", CALL_VARIABLE, mark),
+        *("--clearenv", "--setenv", "PATH", PATH, "--setenv", CALL_VARIABLE, mark, "--setenv", OWNER_VARIABLE, owner),
     ]
     listing = _in_memory("\0".join(options))
-    lease = f"echo; exec timeout -s KILL {spec.lease_seconds} cat"
+    # The shell is the namespace's first process: it buries orphans, and its end, that of the lease, is the end of all.
+    lease = f"exec 3<&0; timeout -s KILL {spec.lease_seconds} cat <&3 >/dev/null & echo; wait $!"
     try:
         yield (
             [find_bwrap(), "--args", str(listing), "--", "/bin/sh", "-c", lease],
@@ -120,12 +121,12 @@ def restrict(spec: SandboxSpec, group: Cgroup | None) -> list[str]:
 
 def _namespaces(spec: SandboxSpec) -> list[str]:
     """As real root without a user namespace: only so can folders below private homes be shown."""
-    words = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--hostname", "sandbox"]
+    words = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--as-pid-1"]
     if os.getuid() != 0:
         words.append("--unshare-user")
     if spec.network == "none":
         words.append("--unshare-net")
-    return [*words, "--cap-drop", "ALL"]
+    return [*words, "--hostname", "sandbox", "--cap-drop", "ALL"]
 
 
 def _folders(spec: SandboxSpec) -> list[str]:

@@ -33,9 +33,9 @@ class Usage:
 class DiskMeter:
     """The use of some folders, and the cap no command may grow beyond."""
 
-    def __init__(self, folders: Iterable[Path], disk_mb: int, max_files: int = MAX_FILES) -> None:
+    def __init__(self, folders: Iterable[Path], disk_mb: int) -> None:
         self._folders = tuple(folders)
-        self._cap = Usage(disk_mb * 1024 * 1024, max_files)
+        self._cap = Usage(disk_mb * 1024 * 1024, MAX_FILES)
         self._last = Usage()
         self._next_look = 0.0
 

@@ -41,7 +41,8 @@ def is_earlier(environ: bytes, variable: bytes, call: bytes) -> bool:
 
 def victims(variable: bytes, call: bytes) -> list[int]:
     pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
-    return [pid for pid in pids if pid != os.getpid() and is_victim(pid, variable, call)]
+    spared = (1, os.getpid())  # the first process cannot be killed from inside
+    return [pid for pid in pids if pid not in spared and is_victim(pid, variable, call)]
 
 
 def send(pids: list[int], number: int) -> None:

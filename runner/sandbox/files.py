@@ -59,11 +59,10 @@ def get(spec: SandboxSpec, path: str, limit: int) -> bytes:
     mount, parts = _locate(spec, path)
     with _no_links(path), _folder(mount, parts[:-1]) as folder:
         handle = os.open(parts[-1], _FILE, dir_fd=folder)
-    with open(handle, "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise ValueError(f"{path} is not a regular file")
-        content = file.read(limit + 1)
+        with open(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ValueError(f"{path} is not a regular file")
+            content = file.read(limit + 1)
     if len(content) > limit:
         raise ValueError(f"{path} is larger than {limit} bytes")
     return content

@@ -16,6 +16,7 @@ SOURCE = "/opt/automedbench"
 """Where the evaluator sandbox sees ``tasks`` and ``evaluator``; nothing is there in the agent's."""
 
 CALL_VARIABLE = "AUTOMEDBENCH_CALL"
+OWNER_VARIABLE = "AUTOMEDBENCH_OWNER"
 PATH = "/usr/local/bin:/usr/bin:/bin"
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Literal, Protocol
 
-from runner.sandbox.base import ExecResult
+from runner.sandbox.base import ExecResult, SandboxDead
 from runner.sandbox.disk import DiskMeter
 from runner.sandbox.output import BoundedOutput
 
@@ -53,6 +53,8 @@ def supervise(
     with disk.watching() as watch:
         try:
             ended_by = _pump(command, began + deadline, lambda: watch.full, output, on_output)
+        except SandboxDead:
+            raise
         except BaseException:
             command.kill()
             command.finish()

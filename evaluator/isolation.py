@@ -8,6 +8,7 @@ children together pass the memory of one, the youngest is stopped and starts aga
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import resource
 import selectors
@@ -176,6 +177,7 @@ def _limit_myself(budget: Budget) -> None:
     quiet = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(quiet, stream)
+    faulthandler.disable()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     address_space = _address_space() + (budget.memory_mb << 20)

@@ -83,7 +83,7 @@ class ClassificationTrack(FilePerCase):
             "found": output.label if output else None,
             PROBABILITIES: output.probabilities if output else None,
         }
-        return Outcome(score=correct, metrics={"correct": correct}, evidence=evidence)
+        return Outcome(score=correct, metrics={"accuracy": correct}, evidence=evidence)
 
     def aggregate(self, cases: Sequence[Finished]) -> Summary:
         expected = [case.evidence["expected"] for case in cases]

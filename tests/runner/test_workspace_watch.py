@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+import runner.workspace
 from runner.workspace import WorkspaceWatch
 
 CASES = ["c1", "c2", "c3"]
@@ -119,6 +120,23 @@ def test_links_are_not_followed(root, tmp_path_factory):
     (root / "link").symlink_to(outside, target_is_directory=True)
     (root / "loop").symlink_to(root, target_is_directory=True)
     assert changes(seen.look(1, "x")) == {"link": "created", "loop": "created"}
+
+
+def test_a_folder_that_becomes_a_link_under_our_eyes(root, tmp_path_factory, monkeypatch):
+    outside = tmp_path_factory.mktemp("outside")
+    put(outside, "secret.txt")
+    (root / "trap").mkdir()
+    seen = watch(root)
+    opened = runner.workspace._opened
+
+    def swap_first(name, parent=None):
+        if name == "trap":
+            (root / "trap").rmdir()
+            (root / "trap").symlink_to(outside)
+        return opened(name, parent)
+
+    monkeypatch.setattr(runner.workspace, "_opened", swap_first)
+    assert seen.look(1, "x").changes == ()
 
 
 def test_the_outputs_folder_may_be_a_link_or_missing(root):

@@ -308,6 +308,19 @@ def test_bursts_of_500_are_outlasted_with_growing_waits(new_stage, serve, chat):
     assert stage.events("reply")[0].turn == 1
 
 
+def test_failed_tries_are_not_working_time_but_the_good_one_is(new_stage, serve, chat):
+    stage = new_stage()
+
+    def takes(seconds, answer):
+        return lambda request: (stage.clock.pass_(seconds), answer)[1]
+
+    server = serve(takes(50, failure(500)), takes(60, html()), takes(7, finish()))
+    end = run(chat(server), stage)
+    assert (end.wall_seconds, end.working_seconds) == (117, 7)
+    reply = stage.events("reply")[0]
+    assert reply.seconds == 117
+
+
 def test_tries_are_bounded(new_stage, serve, chat):
     server = serve(*[failure(500, "down")] * 9)
     stage = new_stage()

@@ -293,8 +293,11 @@ class Session:
         elif finish != "length":
             self._text_only += 1
         if self._text_only >= TEXT_ONLY_IN_A_ROW:
-            reason = EndReason.POLICY if finish == "content_filter" else EndReason.AGENT_STOP
-            self.end(reason, f"{self._text_only} replies in a row without a tool call")
+            # A provider's content filter is no breach of ours: the run is scored, not disqualified.
+            cause = (
+                ", the last one cut by the provider's content filter" if finish == "content_filter" else ""
+            )
+            self.end(EndReason.AGENT_STOP, f"{self._text_only} replies in a row without a tool call{cause}")
 
     def _over(self, call_id: str) -> ToolReply:
         return ToolReply(call_id, f"The run has ended ({self.ended}); the call was not run.", is_error=True)

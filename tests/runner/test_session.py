@@ -148,11 +148,12 @@ def test_three_replies_of_text_in_a_row_end_the_run(new_stage):
     assert end_of(stage).reason is EndReason.AGENT_STOP
 
 
-def test_a_content_filter_is_named(new_stage):
+def test_a_content_filter_is_named_and_disqualifies_nobody(new_stage):
     stage = new_stage()
     for _ in range(3):
         stage.session.turn("", finish="content_filter")
-    assert end_of(stage).reason is EndReason.POLICY
+    assert end_of(stage).reason is EndReason.AGENT_STOP
+    assert "content filter" in end_of(stage).detail
 
 
 def test_an_incomplete_submission_is_refused_once(new_stage):

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 from tasks.schema import Strict
 
 MARKER_NAME = "phantom.json"
-GENERATOR = "automedbench-phantom/1"
+GENERATOR = "automedbench-phantom/2"
 """To be counted up when a generator draws anything else: standing phantoms are then made again."""
 
 

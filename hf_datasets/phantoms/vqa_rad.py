@@ -7,6 +7,8 @@ a few real images that installed packages hold.
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +32,10 @@ Question = tuple[str, str, str]
 """Upstream's question type, the question, the answer."""
 
 
+Drawing = tuple[str, np.ndarray, list[Question], int]
+"""Upstream's organ, the picture, what can be asked about it, and how much is."""
+
+
 @dataclass(frozen=True)
 class Asked:
     """A question about an image. ``kind`` is the upstream's question type."""
@@ -48,19 +54,12 @@ def generate(out: Path, seed: int) -> dict[str, RealImage]:
     rng = rng_for(seed, "vqa_rad")
     names = iter(f"synpic{number}.jpg" for number in (100 + rng.choice(68_000, 32, replace=False)).tolist())
     asked: list[Asked] = []
-    for index, found in enumerate(chest_xray.deal(rng, CHESTS)):
-        own = rng_for(seed, "vqa_rad", "chest", index)
-        asked += _draw(
-            folder, next(names), "CHEST", chest_xray.frontal(found, own), _chest_questions(found), 3, own
-        )
-    for index in range(ABDOMENS):
-        own = rng_for(seed, "vqa_rad", "abdomen", index)
-        pixels, questions = _abdomen(own, lesion=index == 0, horizontal=index != 1)
-        asked += _draw(folder, next(names), "ABD", pixels, questions, 2, own)
-    for index in range(CHEST_CTS):
-        own = rng_for(seed, "vqa_rad", "chest ct", index)
-        pixels, questions = _chest_ct(own, effusion=index == 0)
-        asked += _draw(folder, next(names), "CHEST", pixels, questions, 2, own)
+    used: Counter[str] = Counter()
+    for turn, (organ, pixels, questions, count) in enumerate(_drawings(seed, rng)):
+        name = next(names)
+        Image.fromarray(pixels).save(folder / name, quality=92)
+        chosen = _choose(questions, count, turn, used, rng)
+        asked += [Asked(name, organ, kind, question, answer) for kind, question, answer in chosen]
     real: dict[str, RealImage] = {}
     for item, pixels, origin in shipped_images():
         name = next(names)
@@ -73,19 +72,29 @@ def generate(out: Path, seed: int) -> dict[str, RealImage]:
     return real
 
 
-def _draw(
-    folder: Path, name: str, organ: str, pixels: np.ndarray, questions: list[Question], count: int, rng: Rng
-) -> list[Asked]:
-    """Save the image and ask ``count`` of the questions, yes and no as evenly as they allow."""
-    Image.fromarray(pixels).save(folder / name, quality=92)
-    order = [questions[i] for i in rng.permutation(len(questions))]
-    by_answer = {key: [each for each in order if _sort(each[2]) == key] for key in ("yes", "no", "open")}
-    picked: list[Question] = []
-    while len(picked) < min(count, len(questions)):
-        for pile in by_answer.values():
-            if pile and len(picked) < count:
-                picked.append(pile.pop())
-    return [Asked(name, organ, kind, question, answer) for kind, question, answer in picked]
+def _drawings(seed: int, rng: Rng) -> Iterator[Drawing]:
+    for index, found in enumerate(chest_xray.deal(rng, CHESTS)):
+        own = rng_for(seed, "vqa_rad", "chest", index)
+        yield "CHEST", chest_xray.frontal(found, own), _chest_questions(found), 3
+    for index in range(ABDOMENS):
+        own = rng_for(seed, "vqa_rad", "abdomen", index)
+        yield "ABD", *_abdomen(own, lesion=index == 0, horizontal=index != 1), 2
+    for index in range(CHEST_CTS):
+        own = rng_for(seed, "vqa_rad", "chest ct", index)
+        yield "CHEST", *_chest_ct(own, effusion=index == 0), 2
+
+
+def _choose(questions: list[Question], count: int, turn: int, used: Counter[str], rng: Rng) -> list[Question]:
+    """``count`` of the questions: open, yes and no in turn, of the kinds asked least so far."""
+    order = [questions[index] for index in rng.permutation(len(questions))]
+    chosen: list[Question] = []
+    for step in range(count):
+        wanted = ("open", "yes", "no")[(turn + step) % 3]
+        left = [each for each in order if each not in chosen]
+        fitting = [each for each in left if _sort(each[2]) == wanted] or left
+        chosen.append(min(fitting, key=lambda each: used[each[0]]))
+        used[chosen[-1][0]] += 1
+    return chosen
 
 
 def _sort(answer: str) -> str:
@@ -105,6 +114,8 @@ def _chest_questions(found: Findings) -> list[Question]:
         ("PRES", "Is a pacemaker seen in this image?", _yes(found.pacemaker)),
         ("ABN", "Is this chest x-ray normal?", _yes(found.normal)),
         ("MODALITY", "What type of imaging is this?", "x-ray"),
+        ("ORGAN", "What part of the body is shown?", "chest"),
+        ("COUNT", "How many lungs are seen?", "2"),
     ]
     for name, side in (("pleural effusion", found.effusion), ("pneumothorax", found.pneumothorax)):
         if side:
@@ -136,6 +147,7 @@ def _abdomen(rng: Rng, *, lesion: bool, horizontal: bool) -> tuple[np.ndarray, l
         ("ORGAN", "Are the kidneys visible in this image?", "yes"),
         ("MODALITY", "Was this image taken by MRI?", "no"),
         ("COUNT", "How many kidneys are seen?", "2"),
+        ("ORGAN", "Which solid organ takes up most of the left side of the image?", "liver"),
     ]
     if masked.sum() > 40 or not lesion:
         asked.append(("PRES", "Is there a mass in one of the kidneys?", _yes(lesion)))

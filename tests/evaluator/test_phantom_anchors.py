@@ -1,0 +1,55 @@
+"""On the phantoms: references score 1, doing nothing scores what the task declares, an empty folder scores 0."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evaluator.reference_submissions import write_perfect, write_trivial
+from evaluator.report import TaskReport, dump_report
+from evaluator.score import score
+from hf_datasets import ensure_phantom
+from tasks.manifest import Manifest, load_manifest
+from tasks.registry import load_task
+from tasks.schema import Release, Task
+
+TASKS = ["bccd-det-task", "iu-xray-report-task", "kidney-seg-task", "ldct-denoising-task", "vqa-rad-task"]
+
+
+@pytest.fixture(scope="module", params=TASKS)
+def phantom(request, tmp_path_factory) -> tuple[Task, Path, Manifest]:
+    data = ensure_phantom(request.param, tmp_path_factory.mktemp("data"))
+    return load_task(request.param), data, load_manifest(data)
+
+
+def scored(phantom, submission: Path, jobs: int = 2) -> TaskReport:
+    task, data, manifest = phantom
+    return score(task, submission, data / "private", data / "public", manifest, jobs)
+
+
+def test_references_score_one(phantom, tmp_path) -> None:
+    task, data, manifest = phantom
+    write_perfect(task, manifest, data / "private", tmp_path)
+    report = scored(phantom, tmp_path)
+    assert report.task_score == pytest.approx(1.0, abs=1e-12)
+    assert report.all_valid
+
+
+def test_doing_nothing_scores_what_the_task_declares(phantom, tmp_path) -> None:
+    task, data, manifest = phantom
+    write_trivial(task, manifest, data / "public", tmp_path)
+    report = scored(phantom, tmp_path)
+    assert report.all_valid
+    assert report.task_score < 0.9
+    declared = task.baselines[Release.PHANTOM].trivial
+    if declared is not None:
+        assert report.task_score_ungated == pytest.approx(declared, abs=5e-4)
+        assert report.skill == pytest.approx(0.0, abs=5e-3)
+    assert dump_report(scored(phantom, tmp_path, jobs=1)) == dump_report(report)
+
+
+def test_an_empty_folder_scores_zero(phantom, tmp_path) -> None:
+    report = scored(phantom, tmp_path)
+    assert report.task_score_ungated == 0.0
+    assert {case.status for case in report.cases} == {"missing"}

@@ -66,9 +66,10 @@ class ClassificationTrack(FilePerCase):
             raise CaseFault("wrong_type", f"{where}: {PROBABILITIES} must be an object of class to number")
         by_name = {self._class_named(name, where): number for name, number in value.items()}
         numbers = tuple(_probability(by_name.get(name), where) for name in self.output.classes)
-        if abs(sum(numbers) - 1.0) > 1e-3:
-            raise CaseFault("bad_probability", f"{where}: they add up to {sum(numbers):g}, expected 1")
-        return numbers
+        total = sum(numbers)
+        if abs(total - 1.0) > 1e-3:
+            raise CaseFault("bad_probability", f"{where}: they add up to {total:g}, expected 1")
+        return tuple(number / total for number in numbers)
 
     def score(self, case: CaseFiles, output: ClassAnswer | None) -> Outcome:
         with staged(case):

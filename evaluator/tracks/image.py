@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluator.metrics.image import mae, psnr, rmse, ssim
+from evaluator.metrics.image import SSIM_RADIUS, mae, psnr, rmse, ssim
 from evaluator.readers.array import read_array
 from evaluator.tracks.base import (
     CaseFiles,
     FilePerCase,
     Finished,
     Outcome,
+    ReferenceMissing,
     Summary,
     headline,
     mean_of,
@@ -80,10 +81,10 @@ class ImageTrack(FilePerCase):
         width = high - low
         with staged(case):
             reference = _clipped(self._reference(case), low, high)
-            if output is None:
-                return Outcome(score=0.0, metrics=dict(zip(METRICS, (0.0, 0.0, width, width), strict=True)))
-            restored = _clipped(output, low, high)
-            similarity = ssim(reference, restored, width)
+        if output is None:
+            return Outcome(score=0.0, metrics=dict(zip(METRICS, (0.0, 0.0, width, width), strict=True)))
+        restored = _clipped(output, low, high)
+        similarity = ssim(reference, restored, width)
         noise = psnr(reference, restored, width)
         metrics = {
             "ssim_gaussian": similarity,
@@ -95,12 +96,17 @@ class ImageTrack(FilePerCase):
         return Outcome(score=min(1.0, max(0.0, similarity)), metrics=metrics, flags=flags)
 
     def _reference(self, case: CaseFiles) -> Image:
-        path = case.reference(self.reference_name)
-        if path.suffix == ".npy":
-            return read_array(path)
-        from evaluator.readers.nifti import read_nifti
+        """The reference, on the grid that the output was held against and large enough for SSIM's window."""
+        path, grid = case.reference(self.reference_name), self._grid(case)
+        if min(grid.shape[:2]) <= 2 * SSIM_RADIUS:
+            raise ReferenceMissing(f"case {case.id}: {path.name} is smaller than the window of SSIM")
+        if grid.volume is None:
+            return read_array(path, expected_shape=grid.shape)
+        from evaluator.readers.nifti import read_nifti, require_same_grid
 
-        return read_nifti(path).data
+        reference = read_nifti(path, expected_shape=grid.shape)
+        require_same_grid(reference, grid.volume, path.name)
+        return reference.data
 
     def aggregate(self, cases: Sequence[Finished]) -> Summary:
         aggregates = {name: mean_of(cases, name) for name in METRICS}

@@ -16,7 +16,7 @@ from evaluator.metrics.segmentation import (
     lesion_f1,
     surface_per_label,
 )
-from evaluator.readers.nifti import Volume, grid_difference, read_label_map, require_same_grid
+from evaluator.readers.nifti import Volume, read_label_map, require_same_grid
 from evaluator.tracks.base import (
     MISSING,
     CaseFault,
@@ -24,7 +24,6 @@ from evaluator.tracks.base import (
     FilePerCase,
     Finished,
     Outcome,
-    ReferenceMissing,
     Summary,
     headline,
     mean,
@@ -77,11 +76,14 @@ class SegmentationTrack(FilePerCase):
     def _read_mask(self, case: CaseFiles, file: MaskFile) -> Volume:
         path = case.output(file.name)
         with staged(case):
-            grid = read_grid(case.reference(file.name) if case.public is None else case.input(file.grid_of))
+            grid = self._grid(case, file)
         with untrusted():
             mask = read_label_map(path, file.labels, expected_shape=grid.data.shape)
             require_same_grid(mask, grid, file.name)
         return mask
+
+    def _grid(self, case: CaseFiles, file: MaskFile) -> Volume:
+        return read_grid(case.reference(file.name) if case.public is None else case.input(file.grid_of))
 
     def score(self, case: CaseFiles, output: Masks | None) -> Outcome:
         references = self._read_references(case)
@@ -93,11 +95,6 @@ class SegmentationTrack(FilePerCase):
             return outcome.model_copy(
                 update={"score": 0.0, "metrics": {**outcome.metrics, "macro_dice": 0.0}}
             )
-        for name, volume in references.items():
-            if difference := grid_difference(output[name], volume):
-                raise ReferenceMissing(
-                    f"case {case.id}: {name} lies on another grid than the input: {difference}"
-                )
         flags: list[str] = []
         for layer in _disjoint(self.output.targets):
             name = layer[0].file
@@ -105,11 +102,13 @@ class SegmentationTrack(FilePerCase):
         return self._outcome(measured, flags)
 
     def _read_references(self, case: CaseFiles) -> Masks:
+        """The references, each on the grid that the outputs were held against."""
+        references: Masks = {}
         with staged(case):
-            return {
-                file.name: read_label_map(case.reference(file.name), file.labels)
-                for file in self.output.files
-            }
+            for file in self.output.files:
+                references[file.name] = read_label_map(case.reference(file.name), file.labels)
+                require_same_grid(references[file.name], self._grid(case, file), file.name)
+        return references
 
     def _outcome(self, measured: dict[str, _Measured], flags: list[str]) -> Outcome:
         macro = mean([one.dice for one in measured.values() if one.dice is not None])

@@ -10,6 +10,7 @@ import pytest
 
 from evaluator.metrics.registry import metric_info
 from evaluator.reference_submissions import write_trivial
+from evaluator.tracks.base import ReferenceMissing
 
 TRACKS = [
     "segmentation",
@@ -66,6 +67,31 @@ def test_every_number_has_a_definition(stage, track: str) -> None:
     report = stage(track).score()
     names = set(report.aggregates).union(*(case.metrics for case in report.cases))
     assert [name for name in sorted(names) if metric_info(name) is None] == []
+
+
+@pytest.mark.parametrize(
+    ("track", "side", "name"),
+    [
+        ("segmentation", "public", "ct.nii.gz"),
+        ("segmentation", "private", "lesion.nii.gz"),
+        ("enhancement", "public", "input.npy"),
+        ("enhancement", "private", "reference.npy"),
+        ("synthesis", "public", "mr.nii.gz"),
+        ("vqa", "private", "answer.json"),
+        ("report", "private", "report.txt"),
+        ("detection", "private", "boxes.json"),
+        ("classification", "private", "label.json"),
+    ],
+)
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe neither this nor that"])
+def test_a_broken_staged_file_is_never_the_submissions_fault(stage, track, side, name, content) -> None:
+    staged = stage(track)
+    path = staged.root / side / "c2" / name
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ReferenceMissing, match="c2"):
+        staged.score()
 
 
 # --- segmentation ---
@@ -170,10 +196,10 @@ def test_another_orientation_of_the_same_mask_scores_the_same(stage) -> None:
     assert staged.case("c1").score == 1.0
 
 
-def _shifted_affine(path):
+def _shifted_affine(path, millimetres: float = 0.5) -> None:
     image = nibabel.load(path)
     affine = image.affine.copy()
-    affine[0, 3] += 0.5
+    affine[0, 3] += millimetres
     nibabel.save(nibabel.Nifti1Image(np.asanyarray(image.dataobj), affine), path)
 
 
@@ -193,6 +219,15 @@ def test_a_mask_that_breaks_the_contract_is_named(stage, spoil, code: str) -> No
     spoil(staged.output("c1"))
     case = staged.case("c1")
     assert (case.status, case.score, case.error.code) == ("invalid", 0.0, code)
+
+
+def test_a_shift_within_the_tolerance_is_scored_and_one_between_staged_files_is_not_the_agents(stage) -> None:
+    staged = stage("segmentation")
+    _shifted_affine(staged.output("c1"), 0.0009)
+    assert staged.case("c1").score == 1.0
+    _shifted_affine(staged.private / "c1" / "lesion.nii.gz")
+    with pytest.raises(ReferenceMissing, match="c1"):
+        staged.score()
 
 
 def test_skill_is_measured_from_the_declared_trivial_score(stage) -> None:

@@ -222,9 +222,9 @@ def f1_at_iou(references: References, predictions: Detections, iou_threshold: fl
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Detections and references of one image and class that overlap enough, best detection first.
+    """Detections and references of one image and class that overlap enough.
 
-    Best overlap first.
+    The best-ranked detection first, and its best overlap first.
     """
 
     detection: IntArray
@@ -241,7 +241,7 @@ def _ranked(detections: Detections, limit: int | None) -> Detections:
     ranked = detections[np.lexsort(keys)]
     if limit is None or ranked.score.size <= limit:
         return ranked
-    group = np.unique(np.stack([ranked.image, ranked.label]), axis=1, return_inverse=True)[1].reshape(-1)
+    group = _groups(ranked.image, ranked.label)
     kept = np.zeros(ranked.score.size, dtype=bool)
     order = np.argsort(group, kind="stable")
     kept[order] = _place_in_run(group[order]) < limit
@@ -249,14 +249,9 @@ def _ranked(detections: Detections, limit: int | None) -> Detections:
 
 
 def _pairs(detections: Detections, references: References, threshold: float) -> _Pairs:
-    """Every pair of the same image and class with an IoU of at least ``threshold`` (crowds.
-
-    Intersection over detection).
-    """
-    keys = np.concatenate(
-        [_stack(references.image, references.label), _stack(detections.image, detections.label)]
-    )
-    group = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+    """Every pair of the same image and class with an IoU of at least ``threshold``."""
+    images = np.concatenate([references.image, detections.image])
+    group = _groups(images, np.concatenate([references.label, detections.label]))
     of_reference, of_detection = group[: references.image.size], group[references.image.size :]
     # References in the order of their boxes: what is found does not depend on the order of the file.
     order = np.lexsort((*references.box.T[::-1], of_reference))
@@ -340,8 +335,10 @@ def _place_in_run(values: IntArray) -> IntArray:
     return np.arange(values.size) - np.repeat(starts, np.diff(np.append(starts, values.size)))
 
 
-def _stack(image: IntArray, label: IntArray) -> IntArray:
-    return np.stack([image, label], axis=1)
+def _groups(image: IntArray, label: IntArray) -> IntArray:
+    """One number for each pair of image and class."""
+    dense: IntArray = np.unique(image, return_inverse=True)[1].reshape(-1)
+    return dense * (int(label.max(initial=0)) + 1) + label
 
 
 def _columns(image: ArrayLike, label: ArrayLike, box: ArrayLike) -> tuple[IntArray, IntArray, FloatArray]:

@@ -20,7 +20,7 @@ SSIM_RADIUS = 5
 SSIM_SIGMA = 1.5
 K1, K2 = 0.01, 0.03
 
-_BLOCK_ROWS = 48
+_BLOCK_ROWS = 32
 """Rows filtered at a time: the working set then stays in the second-level cache."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from evaluator.trace import Call
 from runner.agents.baseline import steps
-from runner.agents.baseline.plan import TrackPlan, choose, load_plan, read_comparison, write_plan
+from runner.agents.baseline.plan import TrackPlan, choose, plan_for, read_comparison, write_plan
 from runner.agents.baseline.steps import Step
 from runner.session import Session
 from runner.tools import EXECUTE_CODE, SUBMIT_RESULTS
@@ -22,7 +22,7 @@ class Baseline:
     price_source: str | None = None
 
     def run(self, session: Session) -> None:
-        walk = Walk(session, load_plan(session.task.track))
+        walk = Walk(session, plan_for(session.task))
         for stage in (walk.plan_work, walk.set_up, walk.validate, walk.infer, walk.submit):
             if session.ended is None:
                 stage()
@@ -30,11 +30,12 @@ class Baseline:
 
 @dataclass
 class Walk:
-    """One run: the method it trusts at the moment, and what went wrong so far."""
+    """One run: the method it trusts at the moment, the index of its pilot case, and what went wrong so far."""
 
     session: Session
     plan: TrackPlan
     method: str = ""
+    case: int = 0
     calls: int = 0
     troubles: list[str] = field(default_factory=list)
 
@@ -56,13 +57,16 @@ class Walk:
             self.do(steps.draw_plan(task, self.plan, self.method))
 
     def set_up(self) -> None:
-        """S2: packages, one input read, one forward pass."""
+        """S2: packages, one input read, one forward pass; where the fallback fails too, the case is at fault."""
         if self.session.brief.tier is Tier.LITE:
             self.do(steps.write_tools(self.session.task, self.plan, "S2 Setup. I write the method down."))
         self.do(steps.check_setup())
-        if not self.did(steps.forward_pass(self.method)):
+        if self.did(steps.forward_pass(self.method, self.case)):
+            return
+        if self.did(steps.forward_pass(self.plan.fallback, self.case)):
             self.fall_back()
-            self.did(steps.forward_pass(self.method))
+        elif self.case + 1 < len(self.session.case_ids):
+            self.case += 1
 
     def validate(self) -> None:
         """S3: one case written for real, read back in a call of its own; again with the fallback where that fails."""
@@ -71,7 +75,7 @@ class Walk:
             self.pilot_is_good()
 
     def pilot_is_good(self) -> bool:
-        return self.did(steps.pilot(self.method)) and self.did(steps.review())
+        return self.did(steps.pilot(self.method, self.case)) and self.did(steps.review(self.case))
 
     def infer(self) -> None:
         """S4: the batch, call after call while it gets on; cases that stay open go to the fallback."""

@@ -1,4 +1,4 @@
-"""The plans that the agent brings along: one YAML a track, and the layout of ``plan.md``."""
+"""The plans that the agent brings along: one YAML a track or a group of tasks, and the layout of ``plan.md``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ METHOD = "{method}"
 
 
 class Candidate(Strict):
-    """A method that ``scripts/<track>.py`` offers under the same key."""
+    """A method that the plan's script offers under the same key."""
 
     name: str
     idea: str
@@ -33,8 +33,10 @@ class Measure(Strict):
 
 
 class TrackPlan(Strict):
-    """What the agent means to do on one track, in words."""
+    """What the agent means to do on one track, or on the tasks it names, in words."""
 
+    tasks: tuple[str, ...] = Field(default=(), description="Tasks that it is for; the whole track by default")
+    script: str = Field(default="", description="Name of the method's script; that of the track by default")
     why: str
     default: str
     fallback: str
@@ -79,6 +81,18 @@ def load_plan(track: Track) -> TrackPlan:
         )
         raise UsageProblem(f"agent 'baseline' has no method for {track.value}, only for {', '.join(known)}")
     return TrackPlan.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+
+
+def plan_for(task: Task) -> TrackPlan:
+    """The plan that names the task, or else the plan of its track; errors as in `load_plan`."""
+    import yaml
+
+    plans = files(__package__).joinpath("plans")
+    for path in sorted((path for path in plans.iterdir() if path.name.endswith(".yaml")), key=str):
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if task.id in content.get("tasks", ()):
+            return TrackPlan.model_validate(content)
+    return load_plan(task.track)
 
 
 def read_comparison(output: str) -> dict[str, Measured]:

@@ -66,7 +66,7 @@ def write_tools(task: Task, plan: TrackPlan, say: str) -> Step:
         "bash",
         f"mkdir -p {WORKSPACE}/outputs\n"
         + here_document(f"{WORKSPACE}/task.json", facts(task))
-        + here_document(f"{WORKSPACE}/method.py", script(task.track.value))
+        + here_document(f"{WORKSPACE}/method.py", script(plan.script or task.track.value))
         + "".join(here_document(f"{WORKSPACE}/{name}.py", text) for name, text in helpers.items())
         + f"ls -l {WORKSPACE}\n",
     )
@@ -108,27 +108,27 @@ def check_setup() -> Step:
     )
 
 
-def forward_pass(method: str) -> Step:
+def forward_pass(method: str, case: int) -> Step:
     return Step(
         f"S2 Setup. One forward pass of {method!r} that writes nothing.",
         "python",
-        run(f"common.forward(common.cases()[0], {method!r})"),
+        run(f"common.forward(common.cases()[{case}], {method!r})"),
     )
 
 
-def pilot(method: str) -> Step:
+def pilot(method: str, case: int) -> Step:
     return Step(
         "S3 Validate. One pilot case, end to end, written as the batch will write it.",
         "python",
-        run(f"common.pilot(common.cases()[0], {method!r})"),
+        run(f"common.pilot(common.cases()[{case}], {method!r})"),
     )
 
 
-def review() -> Step:
+def review(case: int) -> Step:
     return Step(
         "S3 Validate. I read the pilot's output back from disk and look at it before the batch.",
         "python",
-        run("raise SystemExit(common.review(common.cases()[0]))"),
+        run(f"raise SystemExit(common.review(common.cases()[{case}]))"),
     )
 
 

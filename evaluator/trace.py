@@ -49,7 +49,9 @@ class Call(BaseModel):
     id: str
     name: str
     arguments: str
-    as_value: bool = Field(default=False, description="The arguments came as a JSON value instead of a text; shown as JSON")
+    as_value: bool = Field(
+        default=False, description="The arguments came as a JSON value instead of a text; shown as JSON"
+    )
 
 
 class Usage(BaseModel):
@@ -84,7 +86,9 @@ class Reply(_Event):
     usage: Usage = Usage()
     cost_usd: float | None = None
     seconds: float = 0.0
-    waited: float = Field(default=0.0, description="Seconds of provider back-off inside this turn; not working time")
+    waited: float = Field(
+        default=0.0, description="Seconds of provider back-off inside this turn; not working time"
+    )
     finish: str = ""
 
 
@@ -118,7 +122,8 @@ class Files(_Event):
 
     ``new_cases``: cases whose expected outputs became complete in this call, in order of their modification time (at most 20 listed,
     ``new_cases_total`` counts all). ``read_cases``: cases whose outputs were first read after they had been written, seen from the access
-    time (at most 20). ``deleted`` paths are listed like others. ``more``: changes beyond the 40 listed.
+    time (at most 20). ``read_weights``: files that could be a model's weights and were first read after they had been written (at most
+    20). ``deleted`` paths are listed like others. ``more``: changes beyond the 40 listed; the plan's files and weights come first.
     """
 
     type: Literal["files"] = "files"
@@ -129,6 +134,7 @@ class Files(_Event):
     new_cases: tuple[str, ...] = ()
     new_cases_total: int = 0
     read_cases: tuple[str, ...] = ()
+    read_weights: tuple[str, ...] = ()
     complete_cases: int = Field(default=0, description="Complete cases after this call")
 
 
@@ -138,7 +144,9 @@ class ToolError(_Event):
     type: Literal["tool_error"] = "tool_error"
     turn: int
     call: str
-    kind: Literal["bad_json", "not_object", "unknown_tool", "duplicate_id", "bad_arguments", "too_large", "cut_off"]
+    kind: Literal[
+        "bad_json", "not_object", "unknown_tool", "duplicate_id", "bad_arguments", "too_large", "cut_off"
+    ]
     message: str
 
 

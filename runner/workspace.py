@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from evaluator.judge.plan import PLAN_PICTURE, PLAN_TEXT
+from evaluator.judge.weights import is_weight_like
 from evaluator.trace import FileChange, Files
 from runner.trace import plain
 from tasks.schema import OUTPUT_ROOT
@@ -25,8 +27,9 @@ MAX_DEPTH = 32
 LISTED_CHANGES = 40
 LISTED_CASES = 20
 LISTED_PATH = 240
-NOT_WALKED = ("home",)
-"""Caches and installed packages; not the agent's work."""
+HOME = "home"
+"""Caches and installed packages; not the agent's work. Only files that could be weights are looked for."""
+MAX_HOME_ENTRIES = 20_000
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -35,6 +38,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class _Look:
     """The files of one walk, by path in the workspace. ``whole`` is False when the bound ended it."""
 
+    most: int
     files: dict[str, os.stat_result] = field(default_factory=dict)
     entries: int = 0
     whole: bool = True
@@ -62,6 +66,7 @@ class WorkspaceWatch:
         self._max_entries = max_entries
         self._expected = {case: [f"{OUTPUT_ROOT}/{case}/{name}" for name in filenames] for case in case_ids}
         self._read: set[str] = set()
+        self._weights_read: set[str] = set()
         self._last = self._walk()
         self._complete = self._complete_cases(self._last)
 
@@ -69,9 +74,9 @@ class WorkspaceWatch:
         """The event for what changed since the last look."""
         now = self._walk()
         complete = self._complete_cases(now)
-        changes = sorted(self._changes(now), key=lambda change: change.path)
+        changes = sorted(self._changes(now), key=_importance)
         new = sorted(complete.keys() - self._complete.keys(), key=lambda case: (complete[case], case))
-        read = self._newly_read(now)
+        read, weights = self._newly_read(now), self._newly_read_weights(now)
         self._last, self._complete = now, complete
         return Files(
             turn=turn,
@@ -81,6 +86,7 @@ class WorkspaceWatch:
             new_cases=tuple(new[:LISTED_CASES]),
             new_cases_total=len(new),
             read_cases=tuple(read[:LISTED_CASES]),
+            read_weights=tuple(plain(path)[:LISTED_PATH] for path in weights[:LISTED_CASES]),
             complete_cases=len(complete),
         )
 
@@ -116,19 +122,41 @@ class WorkspaceWatch:
         self._read.update(read)
         return read
 
+    def _newly_read_weights(self, now: _Look) -> list[str]:
+        read = [
+            path
+            for path, seen in now.files.items()
+            if path not in self._weights_read
+            and stat.S_ISREG(seen.st_mode)
+            and is_weight_like(path, seen.st_size)
+            and _is_read(seen)
+        ]
+        self._weights_read.update(read)
+        return sorted(read)
+
     def _walk(self) -> _Look:
-        look = _Look()
+        look = _Look(most=self._max_entries)
         with _opened(str(self._root)) as root:
             if root is not None:
                 self._walk_folder(root, "", look, depth=0)
+                self._walk_home(root, look)
         return look
+
+    def _walk_home(self, root: int, look: _Look) -> None:
+        """Add the weights below home, under a bound of its own: caches must not hide the agent's work."""
+        home = _Look(most=MAX_HOME_ENTRIES)
+        with _opened(HOME, root) as folder:
+            if folder is not None:
+                self._walk_folder(folder, f"{HOME}/", home, depth=1)
+        look.files |= {path: seen for path, seen in home.files.items() if is_weight_like(path, seen.st_size)}
+        look.whole = look.whole and home.whole
 
     def _walk_folder(self, folder: int, prefix: str, look: _Look, depth: int) -> None:
         subfolders = []
         with os.scandir(folder) as entries:
             for entry in entries:
                 look.entries += 1
-                if look.entries > self._max_entries:
+                if look.entries > look.most:
                     look.whole = False
                     return
                 try:
@@ -141,7 +169,7 @@ class WorkspaceWatch:
                     look.files[prefix + entry.name] = info
         # Outputs first: they are what must not fall behind the bound.
         for name in sorted(subfolders, key=lambda name: (name != OUTPUT_ROOT, name)):
-            if depth == MAX_DEPTH or (not prefix and name in NOT_WALKED):
+            if depth == MAX_DEPTH or (not prefix and name == HOME):
                 continue
             with _opened(name, folder) as subfolder:
                 if subfolder is not None:
@@ -162,6 +190,12 @@ def _opened(path: str, parent: int | None = None) -> Iterator[int | None]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _importance(change: FileChange) -> tuple[bool, bool, str]:
+    """What must not fall behind the bound comes first: the plan, then weights."""
+    is_plan = change.path in (PLAN_TEXT, PLAN_PICTURE)
+    return (not is_plan, not is_weight_like(change.path, change.size), change.path)
 
 
 def _content(seen: os.stat_result) -> tuple[int, int, int]:

@@ -24,16 +24,12 @@ from evaluator.judge.plan import (
     read_plan_picture,
     read_plan_text,
 )
+from evaluator.judge.weights import is_weight_like
 from evaluator.trace import End, Event, Exec, Files, iter_trace
 from tasks.schema import OUTPUT_ROOT, Task
 
 PILOT_SHARE = 20
 """A pilot is at most one case in this many, and at least one."""
-
-WEIGHT_SUFFIXES = frozenset(
-    (".pt", ".pth", ".ckpt", ".safetensors", ".onnx", ".h5", ".keras", ".gguf", ".bin", ".tflite", ".pb")
-)
-MIN_WEIGHT_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,8 @@ class Evidence:
     batch, in a call that succeeded and printed something. ``inputs_shown``: a command that succeeded printed
     the shape of a public input, in an earlier call than the first case. ``weights``, ``packages`` and
     ``other_outputs`` (files left in the outputs folder under other names than expected) hold what was listed;
-    the trace lists a bounded number of changes a call.
+    the trace lists a bounded number of changes a call. ``weights_read``: such a file was first read after it had
+    been written, in a call that succeeded. ``gpu``: the sandbox had one.
     """
 
     cases: int
@@ -71,11 +68,13 @@ class Evidence:
     inputs_known: bool
     inputs_shown: Moment | None
     weights: tuple[SeenFile, ...]
+    weights_read: Moment | None
     packages: tuple[str, ...]
     expected_files: tuple[str, ...]
     other_outputs: tuple[str, ...]
     complete_cases: int
     end: str | None
+    gpu: bool
 
     @property
     def executed(self) -> bool:
@@ -103,6 +102,8 @@ def collect_evidence(
     task: Task,
     case_ids: Collection[str],
     input_shapes: Iterable[Shape] = (),
+    *,
+    gpu: bool = False,
 ) -> Evidence:
     """Read the trace of a run and the collected plan.
 
@@ -120,6 +121,8 @@ def collect_evidence(
     input_shapes : iterable of tuple of int
         Shapes of the public inputs (``inputs.public_shapes``). Without them the host cannot tell whether an
         input was opened.
+    gpu : bool
+        Whether the agent's sandbox had a GPU.
 
     Raises
     ------
@@ -127,15 +130,28 @@ def collect_evidence(
         A line before the last is not an event.
     """
     events = list(iter_trace(trace_path))
+    return evidence_of(events, plan_folder, task.output.filenames, len(case_ids), input_shapes, gpu=gpu)
+
+
+def evidence_of(
+    events: Sequence[Event],
+    plan_folder: Path,
+    expected_files: tuple[str, ...],
+    cases: int,
+    input_shapes: Iterable[Shape] = (),
+    *,
+    gpu: bool = False,
+) -> Evidence:
+    """The same from a trace that has been read; ``expected_files`` are the names of a case's outputs."""
     files = [event for event in events if isinstance(event, Files)]
     attempts = attempts_of(events)
     first_case = _first(event for event in files if event.complete_cases)
-    pilot_size = max(1, len(case_ids) // PILOT_SHARE)
+    pilot_size = max(1, cases // PILOT_SHARE)
     batch = _first(event for event in files if event.complete_cases > pilot_size)
     pilot = first_case if first_case and first_case.was_answered_before(batch) else None
     shapes = frozenset(input_shapes)
     return Evidence(
-        cases=len(case_ids),
+        cases=cases,
         pilot_size=pilot_size,
         attempts=attempts,
         plan=read_plan_text(plan_folder),
@@ -148,11 +164,13 @@ def collect_evidence(
         inputs_known=bool(shapes),
         inputs_shown=_inputs_shown(events, first_case, shapes) if shapes else None,
         weights=tuple(_weights(files)),
+        weights_read=_weights_read(files, attempts),
         packages=tuple(sorted({match[1] for path in _created(files) if (match := _PACKAGE.search(path))})),
-        expected_files=task.output.filenames,
-        other_outputs=_other_outputs(files, task.output.filenames),
+        expected_files=expected_files,
+        other_outputs=_other_outputs(files, expected_files),
         complete_cases=files[-1].complete_cases if files else 0,
         end=next((event.reason.value for event in events if isinstance(event, End)), None),
+        gpu=gpu,
     )
 
 
@@ -213,9 +231,13 @@ def _created(files: Iterable[Files]) -> Iterator[str]:
 def _weights(files: Iterable[Files]) -> Iterator[SeenFile]:
     for event in files:
         for change in event.changes:
-            large = change.size >= MIN_WEIGHT_BYTES and change.change != "deleted"
-            if large and PurePosixPath(change.path).suffix.lower() in WEIGHT_SUFFIXES:
+            if change.change != "deleted" and is_weight_like(change.path, change.size):
                 yield SeenFile(change.path, change.size, _moment(event))
+
+
+def _weights_read(files: Iterable[Files], attempts: Iterable[Attempt]) -> Moment | None:
+    succeeded = {attempt.moment.key for attempt in attempts if not attempt.failed}
+    return _first(event for event in files if event.read_weights and _moment(event).key in succeeded)
 
 
 def _other_outputs(files: Iterable[Files], expected: Collection[str]) -> tuple[str, ...]:

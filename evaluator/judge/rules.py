@@ -9,6 +9,8 @@ what it would cost to fake them:
   Faking it means reading it.
 - Exit codes and the amount printed are the host's own. A command can be made to succeed by doing nothing, so
   success alone is credited only where a complete case followed.
+- A file of weights was read when its access time passed its modification time. Reading it is not yet loading
+  it, but nothing less than a look from inside shows more.
 - The shape of an input is known to the host and not stated in the brief; printing it takes opening the file.
 - The words of plan.md earn nothing: a plan counts because it is there, early, and long enough to be one.
 """
@@ -150,9 +152,19 @@ def _failures_fixed(evidence: Evidence) -> Verdict:
 
 
 def _model_loaded(evidence: Evidence) -> Verdict:
-    """Never credited: weights that lie there need not have been loaded, and the trace knows no GPU."""
-    del evidence
-    return Verdict(0, "host-observed facts cannot tell whether a model was loaded")
+    """On a machine without a GPU: weights were read, not later than in the call that completed the first case."""
+    first_case, read = evidence.first_case, evidence.weights_read
+    if evidence.gpu:
+        return Verdict(0, "the trace does not show what a GPU held, so the facts cannot tell")
+    if first_case is None:
+        return Verdict(0, _NO_CASE)
+    if read is None or not (read.is_before(first_case) or read.key == first_case.key):
+        return Verdict(0, "no file of weights was seen to be read up to the first case", _events(first_case))
+    return Verdict(
+        1,
+        "a file of weights was read, and a case became complete with it or after it",
+        _events(read, first_case),
+    )
 
 
 # --- S3 ------------------------------------------------------------------------------------------

@@ -201,3 +201,49 @@ def test_folders_deeper_than_the_bound_are_left_alone(root):
     put(root, "/".join(["d"] * 40) + "/file")
     put(root, "near")
     assert changes(seen.look(1, "x")) == {"near": "created"}
+
+
+def test_the_plan_and_weights_are_listed_before_everything_else(root):
+    seen = watch(root)
+    for number in range(60):
+        put(root, f"a/{number:02d}")
+    put(root, "net.ckpt", b"w" * (1 << 20))
+    put(root, "plan.md")
+    put(root, "plan.png")
+    event = seen.look(1, "x")
+    assert [change.path for change in event.changes[:3]] == ["plan.md", "plan.png", "net.ckpt"]
+    assert event.more == 23
+
+
+def test_weights_below_home_are_seen_and_nothing_else_there(root):
+    seen = watch(root)
+    put(root, "home/.cache/hub/models/net.safetensors", b"w" * (1 << 20))
+    put(root, "home/.cache/hub/blobs/0123abcd", b"w" * (1 << 20))
+    put(root, "home/.cache/hub/small.safetensors")
+    put(root, "home/lib/large.so", b"w" * (1 << 20))
+    assert set(changes(seen.look(1, "x"))) == {
+        "home/.cache/hub/models/net.safetensors",
+        "home/.cache/hub/blobs/0123abcd",
+    }
+
+
+def test_a_flood_below_home_hides_no_work(root, monkeypatch):
+    monkeypatch.setattr(runner.workspace, "MAX_HOME_ENTRIES", 50)
+    seen = watch(root)
+    for number in range(100):
+        put(root, f"home/{number}")
+    put(root, "outputs/c1/a.nii.gz")
+    put(root, "outputs/c1/b.nii.gz")
+    assert seen.look(1, "x").complete_cases == 1
+
+
+def test_reading_weights_is_seen_once(root):
+    seen = watch(root)
+    file = put(root, "home/models/net.pt", b"w" * (1 << 20))
+    assert seen.look(1, "write").read_weights == ()
+    time.sleep(0.02)
+    file.read_bytes()
+    if file.stat().st_atime_ns <= file.stat().st_mtime_ns:
+        pytest.skip("this mount does not keep access times")
+    assert seen.look(2, "read").read_weights == ("home/models/net.pt",)
+    assert seen.look(3, "again").read_weights == ()

@@ -17,7 +17,10 @@ class PhantomError(Exception):
 
 
 class Generator(Protocol):
-    """A module of this package: writes one upstream's raw layout into an empty folder."""
+    """A module of this package: writes one upstream's raw layout into an empty folder.
+
+    A module that serves several tasks offers ``for_task(task_id) -> Generator`` instead.
+    """
 
     def generate(self, out: Path, seed: int) -> dict[str, RealImage]:
         """Write the files; return the real images used (upstream-style id -> ``RealImage``), if any."""
@@ -39,7 +42,8 @@ def make_phantom(task_id: str, out: Path, seed: int = 0) -> Path:
     from hf_datasets.folders import built_beside, locked
     from hf_datasets.phantoms.marker import Marker, read_marker, write_marker
 
-    generator = cast(Generator, import_module(f"{__name__}.{family_of(task_id)}"))
+    module = import_module(f"{__name__}.{family_of(task_id)}")
+    generator = cast(Generator, module.for_task(task_id) if hasattr(module, "for_task") else module)
     out = Path(out)
     with locked(out.parent / f".{out.name}.lock"):
         if out.exists() and (not out.is_dir() or any(out.iterdir())):

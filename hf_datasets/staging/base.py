@@ -48,7 +48,10 @@ class RawCase(Protocol):
 
 
 class Family(Protocol):
-    """A module of this package: knows one upstream's raw layout."""
+    """A module of this package: knows one upstream's raw layout.
+
+    A module that serves several tasks offers ``for_task(task_id) -> Family`` instead.
+    """
 
     NOTES: dict[str, str]
     """Rules applied to the data, as provenance entries."""

@@ -147,7 +147,9 @@ def _task(task: str | Task) -> Task:
 
 
 def _family(task_id: str) -> Family:
-    return cast(Family, import_module(f"hf_datasets.staging.{family_of(task_id)}"))
+    """The module that knows the upstream; one that serves several tasks offers ``for_task``."""
+    module = import_module(f"hf_datasets.staging.{family_of(task_id)}")
+    return cast(Family, module.for_task(task_id) if hasattr(module, "for_task") else module)
 
 
 def _how(task: Task) -> str:

@@ -149,7 +149,9 @@ def _local_base(api: APIClient, say: Say) -> str:
         _make_rootfs(script, tar)
     with tar.open("rb") as file:
         path = "ENV PATH=/usr/local/bin:/usr/bin:/bin"
-        api.import_image_from_data(file, repository="automedbench/base", tag=key, changes=[path, "ENV LANG=C.UTF-8"])
+        api.import_image_from_data(
+            file, repository="automedbench/base", tag=key, changes=[path, "ENV LANG=C.UTF-8"]
+        )
     return name
 
 
@@ -189,7 +191,13 @@ def _build(api: APIClient, dockerfile: str, tag: str, files: Mapping[str, Path],
     with _context(HERE / f"{dockerfile}.Dockerfile", files) as context:
         last = ""
         stream = api.build(
-            fileobj=context, custom_context=True, tag=tag, buildargs={"BASE": base}, rm=True, forcerm=True, decode=True
+            fileobj=context,
+            custom_context=True,
+            tag=tag,
+            buildargs={"BASE": base},
+            rm=True,
+            forcerm=True,
+            decode=True,
         )
         for line in stream:
             last = line.get("stream", "").strip() or last

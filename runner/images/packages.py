@@ -17,7 +17,14 @@ from pathlib import Path
 from runner.sandbox.base import Role, SandboxUnavailable
 
 HERE = Path(__file__).parent
-GLIBC_TAGS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_26", "manylinux_2_24", "manylinux_2_17", "manylinux2014")
+GLIBC_TAGS = (
+    "manylinux_2_28",
+    "manylinux_2_27",
+    "manylinux_2_26",
+    "manylinux_2_24",
+    "manylinux_2_17",
+    "manylinux2014",
+)
 
 
 @dataclass(frozen=True)
@@ -107,7 +114,11 @@ def requirements_for(lock: str, target: Target) -> str:
             continue
         requirement = Requirement(text.strip())
         if requirement.marker is None or requirement.marker.evaluate(target.markers()):
-            kept.append(" ".join([f"{requirement.name}{requirement.specifier}", *(f"--hash={h.strip()}" for h in hashes)]))
+            kept.append(
+                " ".join(
+                    [f"{requirement.name}{requirement.specifier}", *(f"--hash={h.strip()}" for h in hashes)]
+                )
+            )
     return "\n".join(kept) + "\n"
 
 
@@ -119,7 +130,14 @@ def _install(lock: str, target: Target, site: Path) -> None:
         fresh.mkdir(mode=0o755)
         command = [
             *_pip(),
-            *("install", "--quiet", "--no-input", "--disable-pip-version-check", "--no-deps", "--require-hashes"),
+            *(
+                "install",
+                "--quiet",
+                "--no-input",
+                "--disable-pip-version-check",
+                "--no-deps",
+                "--require-hashes",
+            ),
             *("--only-binary", ":all:", "--target", str(fresh), "--requirement", str(requirements)),
             *target.pip_options(),
             *([] if target.native else ["--no-compile"]),

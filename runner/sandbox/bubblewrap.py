@@ -80,18 +80,26 @@ class BubblewrapBackend:
             return Protection(name, "partial" if substitute else "none", substitute)
 
         return (
-            Protection("network", "full", "none at all; when open, the host's own, its local services included"),
-            Protection("uid", "full", f"commands run as uid {ids()[0]}" + ("" if root else ", the runner's own")),
+            Protection(
+                "network", "full", "none at all; when open, the host's own, its local services included"
+            ),
+            Protection(
+                "uid", "full", f"commands run as uid {ids()[0]}" + ("" if root else ", the runner's own")
+            ),
             Protection("capabilities", "full", "all dropped"),
             Protection("no_new_privs", "full"),
             Protection("seccomp", "none", "no filter of system calls"),
             limit("memory", "address space of each process, not their sum"),
             limit("pids", "" if root else "processes of this user"),
             limit("cpu", ""),
-            Protection("disk", "partial", "size and number of files, looked at from the host about once a second"),
+            Protection(
+                "disk", "partial", "size and number of files, looked at from the host about once a second"
+            ),
             Protection("fsize", "full", "no single file larger than the disk cap"),
             Protection("read_only_root", "full"),
-            Protection("private_data", "full", "only system folders, Python and the mounts of the phase exist inside"),
+            Protection(
+                "private_data", "full", "only system folders, Python and the mounts of the phase exist inside"
+            ),
             Protection("dead_mans_switch", "full", "ends with the runner, or with its lease"),
             Protection("gpu", "none", "use Docker for GPUs"),
         )
@@ -132,7 +140,9 @@ class BubblewrapSandbox:
         files.prepare(self.spec)
         self._began = time.monotonic()
         name = cgroups.name_for(Owner.current(), secrets.token_hex(6))
-        self._group = cgroups.create(name, cgroups.Limits(self.spec.memory_mb * MIB, self.spec.pids, self.spec.cpus))
+        self._group = cgroups.create(
+            name, cgroups.Limits(self.spec.memory_mb * MIB, self.spec.pids, self.spec.cpus)
+        )
         try:
             self._launch()
         except BaseException:
@@ -149,6 +159,8 @@ class BubblewrapSandbox:
         cwd: str | None = None,
         on_output: Callable[[bytes], None] | None = None,
     ) -> ExecResult:
+        if self._group and self._group.is_crowded():
+            self._group.kill_children()  # what earlier calls left behind leaves no room for a command
         command = BubblewrapCommand(self, argv, stdin, env or {}, cwd or workdir(self.spec))
         return supervise(command, deadline=deadline, disk=self._disk, on_output=on_output)
 
@@ -385,8 +397,12 @@ def checked_once() -> None:
         ``bwrap`` does not work here, or something inside was possible that must not be.
     """
     with tempfile.TemporaryDirectory() as folder:
-        spec = SandboxSpec("agent", "self-test", (), memory_mb=128, pids=24, cpus=1, disk_mb=64, lease_seconds=60)
-        with BubblewrapSandbox(replace(spec, mounts=(Mount(Path(folder), "/workspace", writable=True),))) as sandbox:
+        spec = SandboxSpec(
+            "agent", "self-test", (), memory_mb=128, pids=24, cpus=1, disk_mb=64, lease_seconds=60
+        )
+        with BubblewrapSandbox(
+            replace(spec, mounts=(Mount(Path(folder), "/workspace", writable=True),))
+        ) as sandbox:
             selftest.check(sandbox, limited=bool(_controllers() & {"memory", "pids"}) or os.getuid() != 0)
 
 

@@ -19,7 +19,16 @@ from runner.sandbox.inside import CALL_VARIABLE, HOME, OWNER_VARIABLE, SITE, SOU
 PATH = "/opt/bin:/usr/local/bin:/usr/bin:/bin"
 MIB = 1024 * 1024
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "ssl/certs", "ca-certificates", "pki", "fonts")
+ETC = (
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "alternatives",
+    "ssl/certs",
+    "ca-certificates",
+    "pki",
+    "fonts",
+)
 """Parts of /etc that are shown as they are on the host; none tells about its users."""
 
 
@@ -53,7 +62,9 @@ def environment_digest(role: Role) -> str:
 
 
 @contextmanager
-def arguments(spec: SandboxSpec, info: int, mark: str, owner: str) -> Iterator[tuple[list[str], tuple[int, ...]]]:
+def arguments(
+    spec: SandboxSpec, info: int, mark: str, owner: str
+) -> Iterator[tuple[list[str], tuple[int, ...]]]:
     """The command line that makes a sandbox, and the descriptors it reads from.
 
     The options go through a descriptor: a command line can be read from inside, and these name folders of the host.
@@ -71,7 +82,18 @@ def arguments(spec: SandboxSpec, info: int, mark: str, owner: str) -> Iterator[t
         *_packages(spec.role),
         *_mounts(spec),
         *("--remount-ro", "/", "--info-fd", str(info)),
-        *("--clearenv", "--setenv", "PATH", PATH, "--setenv", CALL_VARIABLE, mark, "--setenv", OWNER_VARIABLE, owner),
+        *(
+            "--clearenv",
+            "--setenv",
+            "PATH",
+            PATH,
+            "--setenv",
+            CALL_VARIABLE,
+            mark,
+            "--setenv",
+            OWNER_VARIABLE,
+            owner,
+        ),
     ]
     listing = _in_memory("\0".join(options))
     # The shell is the namespace's first process: it buries orphans, and its end, that of the lease, is the end of all.
@@ -96,11 +118,28 @@ def join(group: Cgroup | None) -> list[str]:
 
 def enter(init: int) -> list[str]:
     """Words before a command line that make it run in the namespaces of the process ``init``."""
-    kinds = {"user": "user", "mnt": "mount", "pid": "pid", "ipc": "ipc", "uts": "uts", "net": "net", "cgroup": "cgroup"}
+    kinds = {
+        "user": "user",
+        "mnt": "mount",
+        "pid": "pid",
+        "ipc": "ipc",
+        "uts": "uts",
+        "net": "net",
+        "cgroup": "cgroup",
+    }
     own, other = Path("/proc/self/ns"), Path(f"/proc/{init}/ns")
-    differing = [option for kind, option in kinds.items() if (own / kind).readlink() != (other / kind).readlink()]
+    differing = [
+        option for kind, option in kinds.items() if (own / kind).readlink() != (other / kind).readlink()
+    ]
     options = [f"--{option}" for option in differing]
-    return ["nsenter", "--target", str(init), *(["--preserve-credentials"] if "user" in differing else []), *options, "--"]
+    return [
+        "nsenter",
+        "--target",
+        str(init),
+        *(["--preserve-credentials"] if "user" in differing else []),
+        *options,
+        "--",
+    ]
 
 
 def restrict(spec: SandboxSpec, group: Cgroup | None) -> list[str]:

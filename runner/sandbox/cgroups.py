@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,9 @@ ROOT = Path("/sys/fs/cgroup")
 PREFIX = "automedbench"
 CONTROLLERS = ("memory", "pids", "cpu")
 CPU_PERIOD = 100_000
+
+ROOM = 4
+"""Processes that entering a sandbox and starting a command takes."""
 
 
 @dataclass(frozen=True)
@@ -51,31 +54,69 @@ class Cgroup:
 
     def child(self, name: str) -> Cgroup:
         """A group below this one that has no limits of its own and only tells who belongs together."""
-        tracked = "pids" if "pids" in self._folders else min(self._folders)
-        folders = dict(self._folders)
-        folders[tracked] = folders[tracked] / name
-        if self._version == 2:
-            folders = dict.fromkeys(folders, folders[tracked])
-        folders[tracked].mkdir(exist_ok=True)
-        return Cgroup(self._version, folders)
+        parent = self._tracked()
+        folder = parent / name
+        folder.mkdir(exist_ok=True)
+        return Cgroup(self._version, {key: folder if old == parent else old for key, old in self._folders.items()})
+
+    def _tracked(self) -> Path:
+        """The folder whose members tell who belongs to the group."""
+        return self._folders.get("pids") or next(iter(self._folders.values()))
 
     def oom_kills(self) -> int:
         return 0 if "memory" not in self._folders else read_oom_kills(self._folders["memory"])
 
-    def kill(self, tracked: str = "pids", patience: float = 5.0) -> bool:
-        """Kill all members, forks made meanwhile included; whether none is left."""
-        folder = self._folders.get(tracked) or next(iter(self._folders.values()))
-        with contextlib.suppress(OSError):
-            (folder / "pids.max").write_text("0")  # nobody forks any more
+    def kill(self, patience: float = 5.0) -> bool:
+        """Kill all members, those forked meanwhile included; whether none is left."""
         give_up = time.monotonic() + patience
-        while members := _members(folder):
-            for pid in members:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            if time.monotonic() > give_up:
-                return False
-            time.sleep(0.002)
+        with self.no_forks():
+            while members := self.members():
+                for pid in members:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                if time.monotonic() > give_up:
+                    return False
+                time.sleep(0.002)
         return True
+
+    def members(self) -> list[int]:
+        try:
+            return [int(pid) for pid in (self._tracked() / "cgroup.procs").read_text().split() if pid != "0"]
+        except OSError:
+            return []
+
+    @contextlib.contextmanager
+    def no_forks(self) -> Iterator[None]:
+        """Forbid new processes for a while, where this runner may."""
+        limit = self._tracked() / "pids.max"
+        try:
+            before = limit.read_text()
+            limit.write_text("0")
+        except OSError:
+            yield
+            return
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                limit.write_text(before)
+
+    def kill_children(self) -> None:
+        """Kill the members of all groups below this one."""
+        for folder in _below(self._tracked()):
+            Cgroup(self._version, {"pids": folder}).kill()
+
+    def is_crowded(self) -> bool:
+        """Whether so many processes run that a further command might not even start."""
+        folder = self._tracked()
+        try:
+            current, most = ((folder / name).read_text().strip() for name in ("pids.current", "pids.max"))
+        except OSError:
+            return False
+        return most.isdigit() and int(current) + ROOM > int(most)
+
+    def can_be_killed_in(self) -> bool:
+        return os.access(self._tracked() / "cgroup.procs", os.W_OK)
 
     def remove(self, patience: float = 2.0) -> None:
         """Remove the empty group and those below it; the kernel may need a moment after the last member's end."""
@@ -108,6 +149,17 @@ def create(name: str, limits: Limits) -> Cgroup | None:
     return Cgroup(parents.version, folders) if folders else None
 
 
+def of_container(identity: str) -> Cgroup | None:
+    """The groups an engine on this machine made for a container; None when they are out of sight (a remote engine)."""
+    names = (f"docker/{identity}", f"system.slice/docker-{identity}.scope")
+    for name in names:
+        if (ROOT / "memory" / name).is_dir():
+            return Cgroup(1, {controller: ROOT / controller / name for controller in ("memory", "pids")})
+        if (ROOT / name).is_dir():
+            return Cgroup(2, dict.fromkeys(("memory", "pids"), ROOT / name))
+    return None
+
+
 def name_for(owner: Owner, sandbox: str) -> str:
     return f"{PREFIX}.{owner}.{sandbox}"
 
@@ -123,8 +175,8 @@ def reap() -> list[str]:
                 stale.setdefault(folder.name, {})[controller] = folder
     for folders in stale.values():
         group = Cgroup(parents.version if parents else 1, folders)
-        for folder in folders.values():
-            _kill_below(folder)
+        group.kill()
+        group.kill_children()
         group.remove()
     return sorted(stale)
 
@@ -161,7 +213,11 @@ def _version2(own: str | None) -> Parents | None:
         if not candidate.is_relative_to(ROOT):
             break
         enabled = _words(candidate / "cgroup.subtree_control")
-        if {"memory", "pids"} <= enabled and _can_make(candidate) and os.access(candidate / "cgroup.procs", os.W_OK):
+        if (
+            {"memory", "pids"} <= enabled
+            and _can_make(candidate)
+            and os.access(candidate / "cgroup.procs", os.W_OK)
+        ):
             return Parents(2, {name: candidate for name in CONTROLLERS if name in enabled})
     return None
 
@@ -202,17 +258,12 @@ def _limit_swap(version: int, folder: Path | None, limits: Limits) -> None:
     if folder is None:
         return
     file, value = (
-        ("memory.memsw.limit_in_bytes", str(limits.memory_bytes)) if version == 1 else ("memory.swap.max", "0")
+        ("memory.memsw.limit_in_bytes", str(limits.memory_bytes))
+        if version == 1
+        else ("memory.swap.max", "0")
     )
     with contextlib.suppress(OSError):
         (folder / file).write_text(value)
-
-
-def _members(folder: Path) -> list[int]:
-    try:
-        return [int(pid) for pid in (folder / "cgroup.procs").read_text().split() if pid != "0"]
-    except OSError:
-        return []
 
 
 def _words(file: Path) -> set[str]:
@@ -222,18 +273,17 @@ def _words(file: Path) -> set[str]:
         return set()
 
 
-def _kill_below(folder: Path) -> None:
-    for group in (folder, *folder.rglob("*/")):
-        Cgroup(1, {"pids": group}).kill()
+def _below(folder: Path) -> list[Path]:
+    """All groups below one, the innermost first."""
+    return sorted((group for group in folder.rglob("*/") if group.is_dir()), reverse=True)
 
 
 def _remove(folder: Path, give_up: float) -> None:
-    for group in sorted((group for group in folder.rglob("*/")), reverse=True):
-        _remove(group, give_up)
-    while folder.exists():
-        try:
-            folder.rmdir()
-        except OSError:
-            if time.monotonic() > give_up:
-                return
-            time.sleep(0.01)
+    for group in [*_below(folder), folder]:
+        while group.exists():
+            try:
+                group.rmdir()
+            except OSError:
+                if time.monotonic() > give_up:
+                    return
+                time.sleep(0.01)

@@ -67,7 +67,9 @@ class DockerBackend:
 
     def available(self) -> Availability:
         if "DOCKER_HOST" not in os.environ and not Path("/var/run/docker.sock").exists():
-            return Availability(False, "no Docker engine: /var/run/docker.sock does not exist; install docker.io")
+            return Availability(
+                False, "no Docker engine: /var/run/docker.sock does not exist; install docker.io"
+            )
         from runner.images.build import existing_image
 
         try:
@@ -89,7 +91,9 @@ class DockerBackend:
             Protection("memory", "full", "control group, no swap"),
             Protection("pids", "full", "control group"),
             Protection("cpu", "full", "control group"),
-            Protection("disk", "partial", "size and number of files, looked at from the host about once a second"),
+            Protection(
+                "disk", "partial", "size and number of files, looked at from the host about once a second"
+            ),
             Protection("fsize", "full", "no single file larger than the disk cap"),
             Protection("read_only_root", "full"),
             Protection("private_data", "full", "only the mounts of the phase exist inside"),
@@ -124,6 +128,7 @@ class DockerSandbox:
         self._image = image
         self._container: str | None = None
         self._stdin: Any = None
+        self._group: cgroups.Cgroup | None = None
         self._marks = CallMarks()
         self._user = "{}:{}".format(*ids())
         self._began = 0.0
@@ -137,6 +142,7 @@ class DockerSandbox:
                 self._container = self._create()
                 self._stdin = self._api.attach_socket(self._container, params={"stdin": 1, "stream": 1})
                 self._api.start(self._container)
+                self._group = cgroups.of_container(self._container)
         except SandboxDead as error:
             self.stop()
             raise SandboxUnavailable(str(error)) from None
@@ -154,6 +160,7 @@ class DockerSandbox:
         cwd: str | None = None,
         on_output: Callable[[bytes], None] | None = None,
     ) -> ExecResult:
+        self.make_room()
         command = DockerCommand(self, argv, stdin, env or {}, cwd or workdir(self.spec))
         return supervise(command, deadline=deadline, disk=self._disk, on_output=on_output)
 
@@ -202,36 +209,52 @@ class DockerSandbox:
 
     def end_call(self, mark: str) -> None:
         """Kill what carries the call's mark; the whole container when that cannot be done."""
-        script = Path(endcall.__file__).read_text()
-        argv = ["python3", "-I", "-S", "-c", script, CALL_VARIABLE, mark]
+        if not (self._end_call_from_outside(mark) or self._end_call_from_inside(mark)):
+            self.stop()
+            raise SandboxDead("a command could not be ended at its deadline, so the sandbox was ended instead")
+
+    def _end_call_from_outside(self, mark: str) -> bool:
+        """As root on the engine's own machine: quick, and no fork bomb can be in the way."""
+        group = self._group
+        if group is None or not group.can_be_killed_in():
+            return False
+
+        def unprivileged() -> list[int]:
+            return [pid for pid in group.members() if endcall.uid_of(pid) not in (None, 0)]
+
+        with group.no_forks():
+            return endcall.end_call(CALL_VARIABLE, mark, unprivileged, KILL_PATIENCE)
+
+    def _end_call_from_inside(self, mark: str) -> bool:
+        argv = ["python3", "-I", "-S", "-c", Path(endcall.__file__).read_text(), CALL_VARIABLE, mark]
         give_up = time.monotonic() + KILL_PATIENCE
         while time.monotonic() < give_up:
             killer = self.run(argv, self._marks.first(), {}, None)
             while killer.read(0.1) is not None and time.monotonic() < give_up:
                 pass
             if killer.finish(1.0) == 0:
-                return
-        self.stop()
-        raise SandboxDead("a command could not be ended at its deadline, so the sandbox was ended instead")
+                return True
+        return False
 
     def oom_kills(self) -> int | None:
-        """The engine's host shows the container's memory group; None where it is out of sight (a remote engine)."""
-        for folder in (
-            f"memory/docker/{self._container}",
-            f"memory/system.slice/docker-{self._container}.scope",
-            f"system.slice/docker-{self._container}.scope",
-            f"docker/{self._container}",
-        ):
-            if (cgroups.ROOT / folder).is_dir():
-                return cgroups.read_oom_kills(cgroups.ROOT / folder)
-        return None
+        """How often the kernel killed for memory; None where the host cannot tell."""
+        return self._group.oom_kills() if self._group else None
+
+    def make_room(self) -> None:
+        """Kill what earlier calls left behind when it is so much that no command can start."""
+        if self._group and self._group.is_crowded():
+            self.end_call(self._marks.beyond())
 
     def raise_if_dead(self) -> None:
         time.sleep(0.05)  # the engine learns of the container's end a moment after its commands' ends
         if not self.alive():
             age = time.monotonic() - self._began
             lease = self.spec.lease_seconds
-            why = f"its lease of {lease} s passed" if age >= lease else "it was killed, or its first process was"
+            why = (
+                f"its lease of {lease} s passed"
+                if age >= lease
+                else "it was killed, or its first process was"
+            )
             raise SandboxDead(f"the sandbox ended {age:.0f} s after its start: {why}")
 
     def _create(self) -> str:
@@ -243,7 +266,7 @@ class DockerSandbox:
             hostname="sandbox",
             user="0:0",
             working_dir="/",
-            environment=environment(spec),
+            environment={**environment(spec), CALL_VARIABLE: self._marks.first()},
             stdin_open=True,
             labels={OWNER_LABEL: str(Owner.current()), RUN_LABEL: spec.run_id, ROLE_LABEL: spec.role},
             host_config=_host_config(api, spec),
@@ -255,7 +278,12 @@ class DockerCommand:
     """A command in a container; see ``runner.sandbox.supervise.Command``."""
 
     def __init__(
-        self, sandbox: DockerSandbox, argv: Sequence[str], stdin: bytes | None, env: Mapping[str, str], cwd: str
+        self,
+        sandbox: DockerSandbox,
+        argv: Sequence[str],
+        stdin: bytes | None,
+        env: Mapping[str, str],
+        cwd: str,
     ) -> None:
         self._sandbox = sandbox
         self._mark = sandbox.next_mark()
@@ -316,7 +344,9 @@ def _host_config(api: APIClient, spec: SandboxSpec) -> Any:
         nano_cpus=int(spec.cpus * 1e9),
         ulimits=[Ulimit(name=name, soft=value, hard=value) for name, value in limits.items()],
         log_config=LogConfig(type="json-file", config={"max-size": "1m", "max-file": "1"}),
-        device_requests=[DeviceRequest(device_ids=list(spec.gpus), capabilities=[["gpu"]])] if spec.gpus else None,
+        device_requests=[DeviceRequest(device_ids=list(spec.gpus), capabilities=[["gpu"]])]
+        if spec.gpus
+        else None,
     )
 
 

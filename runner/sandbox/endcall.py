@@ -1,35 +1,52 @@
-"""End all processes of one call. Its text is run *inside* a sandbox, by ``python3 -c``, as the agent's uid.
+"""End all processes of one call. This file's text is also run *inside* a sandbox, as the agent's uid.
 
-A call's processes carry its mark in their environment, wherever they stand in the process tree. Those of earlier calls are
-spared; a process that hides its mark is not.
+A call's processes carry its mark in their environment, wherever they stand in the process tree. Those of
+earlier calls are spared; a process that hides its mark is not.
 """
 
+import contextlib
 import os
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 PATIENCE = 2.0
-"""Seconds of one-by-one killing after which everything of this uid is killed at once, earlier calls included."""
+"""Seconds after which, inside, everything of this uid is killed, earlier calls included."""
 
 
-def is_victim(pid: int, variable: bytes, call: bytes) -> bool:
+def end_call(variable: str, call: str, candidates: Callable[[], list[int]], patience: float) -> bool:
+    """Stop all candidates, kill those of the call and let the others go on; whether the call has ended.
+
+    What is stopped cannot fork, so that a fork bomb does not outrun the killing; and it has let go of its
+    memory's lock, without which its environment cannot be read and that a busy fork bomb holds for minutes.
+    """
+    give_up = time.monotonic() + patience
+    while True:
+        pids = candidates()
+        send(signal.SIGSTOP, pids)
+        victims = [pid for pid in pids if time.monotonic() < give_up and belongs(pid, variable, call)]
+        send(signal.SIGKILL, victims)
+        if not victims or time.monotonic() > give_up:
+            send(signal.SIGCONT, pids)
+            return not victims and time.monotonic() < give_up
+        time.sleep(0.005)
+
+
+def belongs(pid: int, variable: str, call: str) -> bool:
+    """Whether a process is of this call, or does not say of which."""
     try:
-        with open(f"/proc/{pid}/status", "rb") as file:
-            status = file.read()
-        if b"\nState:\tZ" in status or b"\nUid:\t%d\t" % os.getuid() not in status:
-            return False
-    except OSError:
+        environ = Path(f"/proc/{pid}/environ").read_bytes()
+    except FileNotFoundError:
         return False
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            environ = file.read()
     except OSError:
         return True
-    return not is_earlier(environ, variable, call)
+    return not is_earlier(environ, variable.encode(), call.encode())
 
 
 def is_earlier(environ: bytes, variable: bytes, call: bytes) -> bool:
+    """Whether an environment carries the mark of a call of the same sandbox before this one."""
     secret, _, number = call.partition(b".")
     for entry in environ.split(b"\0"):
         name, _, value = entry.partition(b"=")
@@ -39,30 +56,26 @@ def is_earlier(environ: bytes, variable: bytes, call: bytes) -> bool:
     return False
 
 
-def victims(variable: bytes, call: bytes) -> list[int]:
-    pids = (int(name) for name in os.listdir("/proc") if name.isdigit())
-    spared = (1, os.getpid())  # the first process cannot be killed from inside
-    return [pid for pid in pids if pid not in spared and is_victim(pid, variable, call)]
+def uid_of(pid: int) -> int | None:
+    """Real uid of a running process; None for one that is gone or only waits to be buried."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_bytes()
+    except OSError:
+        return None
+    return None if b"\nState:\tZ" in status else int(status.partition(b"\nUid:\t")[2].split()[0])
 
 
-def send(pids: list[int], number: int) -> None:
+def own_processes() -> list[int]:
+    """Pids of this uid, but for this process and the first one, which cannot be killed from inside."""
+    pids = (int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit())
+    return [pid for pid in pids if pid not in (1, os.getpid()) and uid_of(pid) == os.getuid()]
+
+
+def send(number: int, pids: Iterable[int]) -> None:
     for pid in pids:
-        try:
+        with contextlib.suppress(OSError):
             os.kill(pid, number)
-        except OSError:
-            pass
 
 
-def end_call(variable: bytes, call: bytes) -> None:
-    """Stop, then kill: what is stopped cannot fork, so that a fork bomb does not outrun the killing."""
-    began = time.monotonic()
-    while found := victims(variable, call):
-        if time.monotonic() - began > PATIENCE:
-            os.kill(-1, signal.SIGKILL)
-        send(found, signal.SIGSTOP)
-        send(victims(variable, call), signal.SIGKILL)
-        time.sleep(0.005)
-
-
-if __name__ == "__main__":
-    end_call(sys.argv[1].encode(), sys.argv[2].encode())
+if __name__ == "__main__" and not end_call(sys.argv[1], sys.argv[2], own_processes, PATIENCE):
+    os.kill(-1, signal.SIGKILL)

@@ -58,11 +58,15 @@ class CallMarks:
 
     def __init__(self) -> None:
         self._secret = secrets.token_hex(8)
-        self._number = 0
+        self._number = 1
 
     def first(self) -> str:
         """The mark of what must outlive every call."""
         return f"{self._secret}.0"
+
+    def beyond(self) -> str:
+        """A mark that no call has and before which only ``first`` comes: to end all calls there were."""
+        return f"{self._secret}.1"
 
     def next(self) -> str:
         self._number += 1

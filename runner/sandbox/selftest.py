@@ -85,7 +85,9 @@ def check(sandbox: Sandbox, limited: bool) -> None:
         raise SandboxUnavailable(f"the sandbox's self-test did not run: {words or result}") from None
     failures = [name for name, stands in _walls(seen, limited).items() if not stands]
     if failures:
-        raise SandboxUnavailable(f"the sandbox failed its self-test ({', '.join(failures)}), so it is not used: {seen}")
+        raise SandboxUnavailable(
+            f"the sandbox failed its self-test ({', '.join(failures)}), so it is not used: {seen}"
+        )
 
 
 def _walls(seen: dict[str, object], limited: bool) -> dict[str, bool]:
@@ -110,4 +112,6 @@ def _entries_of_home() -> list[Path]:
         entries = [home / name for name in sorted(os.listdir(home))[:200]]
     except OSError:
         return []
-    return [entry for entry in entries if not prefix.is_relative_to(entry) and not entry.is_relative_to("/usr")]
+    return [
+        entry for entry in entries if not prefix.is_relative_to(entry) and not entry.is_relative_to("/usr")
+    ]

@@ -63,9 +63,9 @@ def eventually(true: Callable[[], bool], seconds: float = 10) -> bool:
 
 
 def test_exit_codes(sandbox):
-    assert [sandbox.exec(["sh", "-c", f"exit {code}"], deadline=10).exit_code for code in (0, 1, 42, 255)] == [
-        *(0, 1, 42, 255)
-    ]
+    assert [
+        sandbox.exec(["sh", "-c", f"exit {code}"], deadline=10).exit_code for code in (0, 1, 42, 255)
+    ] == [*(0, 1, 42, 255)]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV])
@@ -100,7 +100,9 @@ def test_utf8_survives_being_cut_between_writes(sandbox):
 def test_output_streams_while_the_command_runs(sandbox):
     seen: list[float] = []
     began = time.monotonic()
-    sandbox.exec(["sh", "-c", "echo a; sleep 1"], deadline=10, on_output=lambda _: seen.append(time.monotonic()))
+    sandbox.exec(
+        ["sh", "-c", "echo a; sleep 1"], deadline=10, on_output=lambda _: seen.append(time.monotonic())
+    )
     assert seen[0] - began < 0.7
 
 
@@ -135,7 +137,9 @@ def test_standard_input_is_given_and_closed(sandbox):
 
 def test_environment_and_working_folder(sandbox, monkeypatch):
     monkeypatch.setenv("PROVIDER_KEY", "secret")
-    assert sh(sandbox, "pwd; echo $HOME; echo $X", env={"X": "a=b c"}) == "/workspace\n/workspace/home\na=b c\n"
+    assert (
+        sh(sandbox, "pwd; echo $HOME; echo $X", env={"X": "a=b c"}) == "/workspace\n/workspace/home\na=b c\n"
+    )
     assert sh(sandbox, "pwd", cwd="/data/public") == "/data/public\n"
     assert "secret" not in sh(sandbox, "env")
     assert sandbox.exec(["true"], deadline=10, cwd="/nowhere").exit_code not in (0, None)
@@ -151,7 +155,9 @@ def test_the_locked_packages_are_there(sandbox):
 
 def test_a_deadline_ends_children_that_left_the_session_and_ignore_term(sandbox):
     word = f"98{secrets.randbelow(10**9)}"
-    script = f"setsid sh -c 'trap \"\" TERM; sleep {word}; true' & echo begun; trap '' TERM; sleep {word}; true"
+    script = (
+        f"setsid sh -c 'trap \"\" TERM; sleep {word}; true' & echo begun; trap '' TERM; sleep {word}; true"
+    )
     result = sandbox.exec(["sh", "-c", script], deadline=1)
     assert (result.timed_out, result.exit_code, result.output) == (True, None, b"begun\n")
     assert result.seconds < 5
@@ -251,7 +257,9 @@ def test_no_single_file_beyond_the_disk_cap(make):
 
 
 def test_unprivileged(sandbox):
-    status = dict(line.split(":\t", 1) for line in sh(sandbox, "cat /proc/self/status").splitlines() if ":\t" in line)
+    status = dict(
+        line.split(":\t", 1) for line in sh(sandbox, "cat /proc/self/status").splitlines() if ":\t" in line
+    )
     assert set(status["Uid"].split()) == {str(UID)}
     assert int(status["CapEff"], 16) == int(status["CapPrm"], 16) == int(status["CapAmb"], 16) == 0
     assert status["NoNewPrivs"] == "1"
@@ -274,7 +282,10 @@ except OSError: print("no names")
 def test_services_of_the_host_are_out_of_reach(sandbox):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        result = sandbox.exec(["python3", "-c", f"import socket; socket.create_connection(('127.0.0.1', {port}), 2)"], deadline=10)
+        result = sandbox.exec(
+            ["python3", "-c", f"import socket; socket.create_connection(('127.0.0.1', {port}), 2)"],
+            deadline=10,
+        )
     assert b"Connection refused" in result.output
 
 
@@ -297,10 +308,24 @@ def test_no_file_of_the_harness_is_visible(sandbox):
 
 
 def test_only_the_workspace_is_writable(sandbox):
-    for folder in ("/", "/usr", "/etc", "/opt", "/opt/site", "/data", "/data/public", "/proc", "/dev", "/root"):
+    for folder in (
+        "/",
+        "/usr",
+        "/etc",
+        "/opt",
+        "/opt/site",
+        "/data",
+        "/data/public",
+        "/proc",
+        "/dev",
+        "/root",
+    ):
         assert sandbox.exec(["sh", "-c", f"echo x > {folder}/planted"], deadline=10).exit_code != 0, folder
     assert sh(sandbox, "echo x > /workspace/mine && echo y > /tmp/mine && echo ok") == "ok\n"
-    assert sandbox.exec(["sh", "-c", "mount -t tmpfs none /workspace || unshare -m true"], deadline=10).exit_code != 0
+    assert (
+        sandbox.exec(["sh", "-c", "mount -t tmpfs none /workspace || unshare -m true"], deadline=10).exit_code
+        != 0
+    )
 
 
 def test_the_first_process_cannot_be_ended_from_inside(sandbox):
@@ -328,7 +353,10 @@ def test_put_and_get(sandbox):
 
 
 def test_get_refuses_what_is_not_a_plain_file(sandbox):
-    sh(sandbox, "mkdir -p d; ln -sf /etc/passwd l; ln -sfn /etc dl; rm -f f; mkfifo f; head -c 100 /dev/zero > z")
+    sh(
+        sandbox,
+        "mkdir -p d; ln -sf /etc/passwd l; ln -sfn /etc dl; rm -f f; mkfifo f; head -c 100 /dev/zero > z",
+    )
     for path in ("/workspace/l", "/workspace/dl/passwd", "/workspace/f", "/workspace/d"):
         with pytest.raises(ValueError, match="link|regular"):
             sandbox.get(path)
@@ -441,7 +469,11 @@ def test_reap_touches_only_the_dead(backend: Backend, make: Make):
         pass
     here = Owner.current()
     dead = replace(here, pid=ended.pid)
-    foreign = [replace(here, pid=ended.pid, pid_namespace="1"), replace(here, pid=ended.pid, boot_id="another-boot"), "not ours"]
+    foreign = [
+        replace(here, pid=ended.pid, pid_namespace="1"),
+        replace(here, pid=ended.pid, boot_id="another-boot"),
+        "not ours",
+    ]
     kept = [plant(backend, str(owner)) for owner in foreign]
     gone = plant(backend, str(dead))
     try:
@@ -509,7 +541,9 @@ def test_sandboxes_side_by_side(backend: Backend, spec: SandboxSpec, tmp_path: P
         folder = tmp_path / str(number)
         folder.mkdir()
         try:
-            with backend.create(replace(spec, mounts=(Mount(folder, "/workspace", writable=True),))) as sandbox:
+            with backend.create(
+                replace(spec, mounts=(Mount(folder, "/workspace", writable=True),))
+            ) as sandbox:
                 assert sh(sandbox, f"echo {number} > n; ls; cat n") == f"home\nn\n{number}\n"
         except BaseException as error:
             failures.append(error)
@@ -525,7 +559,18 @@ def test_sandboxes_side_by_side(backend: Backend, spec: SandboxSpec, tmp_path: P
 def test_protections_are_all_declared(backend: Backend):
     names = [protection.name for protection in backend.protections()]
     assert names == [
-        *("network", "uid", "capabilities", "no_new_privs", "seccomp", "memory", "pids", "cpu", "disk", "fsize"),
+        *(
+            "network",
+            "uid",
+            "capabilities",
+            "no_new_privs",
+            "seccomp",
+            "memory",
+            "pids",
+            "cpu",
+            "disk",
+            "fsize",
+        ),
         *("read_only_root", "private_data", "dead_mans_switch", "gpu"),
     ]
 

@@ -60,15 +60,31 @@ def forward(case, how):
 
 def compare(some):
     """Every candidate on a few public inputs: mean quality without references, and seconds a case."""
-    table = {}
-    items = [method.load(case, TASK) for case in some]
+    table, items = {}, list(readable(some))
     for how, predict in method.METHODS.items():
-        start = time.monotonic()
-        values = [method.quality(item, predict(item), predict) for item in items]
-        seconds = (time.monotonic() - start) / len(items)
-        table[how] = {"quality": round(sum(values) / len(values), 4), "seconds": round(seconds, 3)}
-        print(f"{how:12s} quality {table[how]['quality']:.4f}   {seconds:.2f} s a case")
+        try:
+            table[how] = measured(predict, items)
+        except Exception as error:
+            print(f"{how} failed: {type(error).__name__}: {error}")
+            continue
+        print("{0:12s} quality {quality:.4f}, {seconds:.2f} s a case".format(how, **table[how]))
     print("COMPARISON " + json.dumps(table))
+
+
+def readable(some):
+    for case in some:
+        try:
+            yield method.load(case, TASK)
+        except Exception as error:
+            print(f"{case.name} cannot be read: {type(error).__name__}: {error}")
+
+
+def measured(predict, items):
+    start = time.monotonic()
+    results = [predict(item) for item in items]
+    seconds = (time.monotonic() - start) / len(items)
+    qualities = [method.quality(item, result, predict) for item, result in zip(items, results, strict=True)]
+    return {"quality": round(sum(qualities) / len(qualities), 4), "seconds": round(seconds, 3)}
 
 
 def scratch(name):

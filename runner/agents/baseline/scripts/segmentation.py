@@ -12,7 +12,7 @@ from skimage.segmentation import watershed
 
 BONE_HU, FAT_HU = 300.0, -20.0
 WORKING_MM = 2.4
-LEVELS_HU = (220.0, 190.0, 160.0, 135.0, 115.0, 100.0)
+LEVELS_HU = (200.0, 160.0, 130.0, 105.0)
 KIDNEY_ML = 160.0
 
 
@@ -40,7 +40,8 @@ def load(folder, task):
 
 def describe(item):
     image, ct = item["image"], item["ct"]
-    print(f"shape {image.shape}, {image.get_data_dtype()}, spacing {image.header.get_zooms()[:3]} mm")
+    spacing = ", ".join(f"{step:.3f}" for step in image.header.get_zooms()[:3])
+    print(f"shape {image.shape}, {image.get_data_dtype()}, spacing {spacing} mm")
     print(f"orientation {''.join(nib.aff2axcodes(image.affine))}, HU {ct.min():.0f} to {ct.max():.0f}")
 
 
@@ -53,11 +54,29 @@ def describe_result(result):
 
 
 def grow(mask, millimetres, spacing):
-    return ndi.distance_transform_edt(~mask, sampling=spacing) <= millimetres if mask.any() else mask
+    if not mask.any():
+        return mask
+    window, result = around(mask, millimetres, spacing), np.zeros_like(mask)
+    result[window] = ndi.distance_transform_edt(~mask[window], sampling=spacing) <= millimetres
+    return result
 
 
 def shrink(mask, millimetres, spacing):
-    return ndi.distance_transform_edt(mask, sampling=spacing) > millimetres
+    if not mask.any():
+        return mask
+    window, result = around(mask, spacing.max(), spacing), np.zeros_like(mask)
+    result[window] = ndi.distance_transform_edt(mask[window], sampling=spacing) > millimetres
+    return result
+
+
+def around(mask, millimetres, spacing):
+    """The window of the array that holds ``mask`` and a margin."""
+    window = []
+    for axis, (step, size) in enumerate(zip(spacing, mask.shape, strict=True)):
+        places = np.nonzero(mask.any(axis=tuple({0, 1, 2} - {axis})))[0]
+        margin = int(np.ceil(millimetres / step))
+        window.append(slice(max(0, places[0] - margin), min(size, places[-1] + margin + 1)))
+    return tuple(window)
 
 
 def opened(mask, millimetres, spacing):
@@ -88,17 +107,22 @@ def body_of(calm):
 
 
 def frame_of(item):
-    """The spine's place in millimetres (across, front-back): bone in the back half of the body, near its middle."""
-    calm, spacing = item["calm"], item["spacing"]
-    body = body_of(calm)
+    """Body mask, and the spine's place in millimetres (across, front-back); kept with the item once found."""
+    if "frame" not in item:
+        body = body_of(item["calm"])
+        item["frame"] = {"body": body, "spine": spine_of(body, item["calm"], item["spacing"])}
+    return item["frame"]
+
+
+def spine_of(body, calm, spacing):
+    """Bone in the back half of the body, near its middle."""
+    if not body.any():
+        return 0.0, 0.0
     across, front, _ = (axis * step for axis, step in zip(np.nonzero(body), spacing, strict=True))
     middle = np.median(across)
     x, y, _ = (axis * step for axis, step in zip(np.nonzero(body & (calm > 200)), spacing, strict=True))
     near = (np.abs(x - middle) < 35) & (y < np.median(front))
-    spine = (
-        (np.median(x[near]), np.median(y[near])) if near.sum() > 20 else (middle, np.percentile(front, 30))
-    )
-    return {"body": body, "spine": spine}
+    return (np.median(x[near]), np.median(y[near])) if near.sum() > 20 else (middle, np.percentile(front, 30))
 
 
 # --- kidneys ----------------------------------------------------------------------------------------------------------
@@ -162,24 +186,16 @@ def tumour_of(kidney, others, inside, item, frame):
     touching = grow(near, 4.0, spacing)
     found = np.zeros_like(near)
     for region in regionprops(basins_of(core, spacing)):
+        mean = float(ct[region.slice][region.image].mean())
+        if region.area * np.prod(spacing) < 500 or not 30 < mean < 0.8 * inside:
+            continue
         basin = np.pad(region.image, 1)
         rind = (basin & ~shrink(basin, float(spacing.max()), spacing))[1:-1, 1:-1, 1:-1]
-        contact = (rind & touching[region.slice]).sum() / max(rind.sum(), 1)
-        mean = float(ct[region.slice][region.image].mean())
-        if region.area * np.prod(spacing) > 500 and contact > 0.18 and 30 < mean < 0.8 * inside:
+        if (rind & touching[region.slice]).sum() > 0.18 * rind.sum():
             found[region.slice] |= region.image
     lesion = np.zeros_like(kidney)
     lesion[window] = grow(found, 2.0, spacing) & (soft | found)
     return lesion
-
-
-def around(mask, millimetres, spacing):
-    """The window of the array that holds ``mask`` and a margin."""
-    window = []
-    for places, step, size in zip(np.nonzero(mask), spacing, mask.shape, strict=True):
-        margin = int(np.ceil(millimetres / step))
-        window.append(slice(max(0, places.min() - margin), min(size, places.max() + margin + 1)))
-    return tuple(window)
 
 
 def basins_of(mask, spacing):

@@ -40,8 +40,40 @@ class PlanPicture:
     sha256: str = ""
 
 
+MAX_SHOWN_SIDE = 1024
+
+
 class _Unusable(Exception):
     """Why a file does not count."""
+
+
+def plan_text(folder: Path) -> str | None:
+    """The words of ``plan.md``, or None where it is no text at all."""
+    try:
+        return _read(folder / PLAN_TEXT, MAX_TEXT_BYTES).decode("utf-8-sig")
+    except (_Unusable, UnicodeDecodeError):
+        return None
+
+
+def shown_picture(folder: Path) -> bytes | None:
+    """``plan.png`` decoded and encoded anew: its pixels on white, at most ``MAX_SHOWN_SIDE`` a side, and nothing
+    else of the file. None where it does not decode.
+    """
+    from PIL import Image
+
+    try:
+        data = _read(folder / PLAN_PICTURE, MAX_PICTURE_BYTES)
+        _decode_png(data)
+    except _Unusable:
+        return None
+    with Image.open(io.BytesIO(data), formats=("PNG",)) as image:
+        pixels = image.convert("RGBA")
+    shown = Image.new("RGB", pixels.size, "white")
+    shown.paste(pixels, mask=pixels.getchannel("A"))
+    shown.thumbnail((MAX_SHOWN_SIDE, MAX_SHOWN_SIDE))
+    buffer = io.BytesIO()
+    shown.save(buffer, "PNG")
+    return buffer.getvalue()
 
 
 def read_plan_text(folder: Path) -> PlanText:

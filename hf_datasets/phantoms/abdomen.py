@@ -70,28 +70,28 @@ def paint(
     )
     w, v, u = np.broadcast_arrays(w, v, u)
     hu = np.full(shape, AIR, dtype=np.float32)
-    _table(hu, u, v, plan)
-    _body_wall(hu, u, v, w, plan)
-    _skeleton(hu, u, v, w, plan, rng)
+    draw_table(hu, u, v, plan)
+    draw_body_wall(hu, u, v, w, plan)
+    draw_skeleton(hu, u, v, w, plan, rng)
     _solid_organs(hu, u, v, w, plan, rng)
     _vessels(hu, u, v, w, plan, rng)
     _bowel(hu, u, v, w, plan, rng)
     kidney = np.zeros(shape, dtype=bool)
     tumour = np.zeros(shape, dtype=bool)
     for each in plan.kidneys:
-        _kidney(hu, kidney, tumour, (w, v, u), each, rng)
-    _finish(hu, plan, rng)
+        draw_kidney(hu, kidney, tumour, (w, v, u), each, rng)
+    finish(hu, plan, rng)
     return Painting(hu, kidney & ~tumour, tumour)
 
 
-def _table(hu: Array, u: Array, v: Array, plan: Abdomen) -> None:
+def draw_table(hu: Array, u: Array, v: Array, plan: Abdomen) -> None:
     surface = plan.body[1] + 6 - (u / plan.body[0]) ** 2 * 14
     blend(
         hu, ((np.abs(v - surface - 4) < 2.2) & (np.abs(u) < plan.body[0] * 0.95)).astype(np.float32), -250.0
     )
 
 
-def _body_wall(hu: Array, u: Array, v: Array, w: Array, plan: Abdomen) -> None:
+def draw_body_wall(hu: Array, u: Array, v: Array, w: Array, plan: Abdomen) -> None:
     a, b = plan.body
     waist = 1 - 0.04 * np.cos(w / 60)
     blend(hu, soft(ellipse(u, v, (0, 0), (a, b), power=2.3) / waist, 0.03), FAT)
@@ -104,7 +104,7 @@ def _body_wall(hu: Array, u: Array, v: Array, w: Array, plan: Abdomen) -> None:
     )
 
 
-def _skeleton(hu: Array, u: Array, v: Array, w: Array, plan: Abdomen, rng: Rng) -> None:
+def draw_skeleton(hu: Array, u: Array, v: Array, w: Array, plan: Abdomen, rng: Rng) -> None:
     a, b = plan.body
     back = b * 0.42
     for side in (-1, 1):
@@ -163,7 +163,7 @@ def _bowel(hu: Array, u: Array, v: Array, w: Array, plan: Abdomen, rng: Rng) -> 
         blend(hu, soft(loop / 0.76, 0.12) * level, content)
 
 
-def _kidney(
+def draw_kidney(
     hu: Array, kidney: Mask, tumour: Mask, grid: tuple[Array, Array, Array], plan: Kidney, rng: Rng
 ) -> None:
     w, v, u = grid
@@ -215,7 +215,7 @@ def _tumour(hu: Array, tumour: Mask, level: Array, mass: Mass, rng: Rng) -> None
     tumour |= inside
 
 
-def _finish(hu: Array, plan: Abdomen, rng: Rng) -> None:
+def finish(hu: Array, plan: Abdomen, rng: Rng) -> None:
     hu[:] = gaussian_filter(hu, (0.35, plan.sharpness, plan.sharpness))
     hu += plan.noise * smooth_noise(hu.shape, (0.01, 0.55, 0.55), rng)
     np.clip(hu, -1024, 3071, out=hu)

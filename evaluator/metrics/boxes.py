@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -164,9 +165,9 @@ def voc_ap50(references: References, predictions: Detections, classes: Sequence[
     """
     detections = _ranked(predictions, None)
     pairs = _pairs(detections, references, 0.5)
-    best = pairs[_first_of_each(pairs.detection)]
+    best = pairs[_starts(pairs.detection)]
     hit = np.zeros(detections.score.size, dtype=bool)
-    hit[best.detection[_first_of_each(best.reference)]] = True
+    hit[best.detection[np.unique(best.reference, return_index=True)[1]]] = True
     counts = np.bincount(references.label, minlength=len(classes))
     areas = [_area(hit[detections.label == label], int(counts[label])) for label in np.flatnonzero(counts)]
     return float(np.mean(areas)) if areas else None
@@ -237,11 +238,10 @@ class _Pairs:
 
 def _ranked(detections: Detections, limit: int | None) -> Detections:
     """Sorted by (score descending, image, box), at most ``limit`` per image and class."""
-    keys = (*detections.box.T[::-1], detections.image, -detections.score)
-    ranked = detections[np.lexsort(keys)]
-    if limit is None or ranked.score.size <= limit:
-        return ranked
+    ranked = detections[_order(-detections.score, detections.image, *detections.box.T)]
     group = _groups(ranked.image, ranked.label)
+    if limit is None or np.bincount(group).max(initial=0) <= limit:
+        return ranked
     kept = np.zeros(ranked.score.size, dtype=bool)
     order = np.argsort(group, kind="stable")
     kept[order] = _place_in_run(group[order]) < limit
@@ -253,19 +253,26 @@ def _pairs(detections: Detections, references: References, threshold: float) -> 
     images = np.concatenate([references.image, detections.image])
     group = _groups(images, np.concatenate([references.label, detections.label]))
     of_reference, of_detection = group[: references.image.size], group[references.image.size :]
-    # References in the order of their boxes: what is found does not depend on the order of the file.
-    order = np.lexsort((*references.box.T[::-1], of_reference))
-    ordered = of_reference[order]
-    first = np.searchsorted(ordered, of_detection, side="left")
-    count = np.searchsorted(ordered, of_detection, side="right") - first
+    sizes = np.bincount(of_reference, minlength=int(group.max(initial=0)) + 1)
+    first, count = (np.cumsum(sizes) - sizes)[of_detection], sizes[of_detection]
     detection = np.repeat(np.arange(of_detection.size), count)
-    reference = order[np.repeat(first, count) + _place_in_run(detection)]
-    iou = _iou(detections.box[detection], references.box[reference], references.crowd[reference])
+    members = np.argsort(of_reference, kind="stable")
+    reference = members[np.repeat(first, count) + _place_in_run(detection)]
+    iou = _iou(detections.box, references.box, detection, reference, references.crowd)
     near = iou >= threshold
     pairs = _Pairs(detection[near], reference[near], iou[near])
-    # Of equal overlaps the later reference wins, as in pycocotools.
-    place = np.arange(pairs.iou.size)
-    return pairs[np.lexsort((-place, -pairs.iou, pairs.detection))]
+    return pairs[_best_overlap_first(pairs, references)]
+
+
+def _best_overlap_first(pairs: _Pairs, references: References) -> IntArray:
+    order = np.lexsort((-pairs.iou, pairs.detection))
+    same = pairs[order]
+    if np.any((same.iou[1:] == same.iou[:-1]) & (same.detection[1:] == same.detection[:-1])):
+        # Of equal overlaps the later reference wins, as in pycocotools, but by its box and not its place in the file.
+        rank = np.empty(references.image.size, dtype=np.int64)
+        rank[_order(*references.box.T)] = np.arange(rank.size)
+        order = np.lexsort((-rank[pairs.reference], -pairs.iou, pairs.detection))
+    return order
 
 
 def _match(pairs: _Pairs, references: References, n_detections: int, threshold: float) -> tuple[Mask, Mask]:
@@ -277,7 +284,7 @@ def _match(pairs: _Pairs, references: References, n_detections: int, threshold: 
     open_pairs = near[~crowd]
     while open_pairs.iou.size:
         # A detection's best pair is final once no better-ranked detection still wants that reference.
-        best = open_pairs[_first_of_each(open_pairs.detection)]
+        best = open_pairs[_starts(open_pairs.detection)]
         final = best[_final(best, open_pairs)]
         hit[final.detection] = True
         taken[final.reference] = True
@@ -288,16 +295,25 @@ def _match(pairs: _Pairs, references: References, n_detections: int, threshold: 
 
 
 def _final(best: _Pairs, open_pairs: _Pairs) -> Mask:
-    claimants = np.full(int(open_pairs.reference.max()) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(claimants, open_pairs.reference, open_pairs.detection)
+    claimants = np.empty(int(open_pairs.reference.max()) + 1, dtype=np.int64)
+    # Written from the worst-ranked detection to the best, so the best one stays.
+    claimants[open_pairs.reference[::-1]] = open_pairs.detection[::-1]
     return np.asarray(claimants[best.reference] == best.detection)
 
 
-def _iou(ours: FloatArray, theirs: FloatArray, crowd: Mask) -> FloatArray:
-    overlap = np.minimum(ours[:, 2:], theirs[:, 2:]) - np.maximum(ours[:, :2], theirs[:, :2])
-    shared = np.prod(np.maximum(overlap, 0.0), axis=1)
-    area = np.prod(ours[:, 2:] - ours[:, :2], axis=1)
-    union = np.where(crowd, area, area + np.prod(theirs[:, 2:] - theirs[:, :2], axis=1) - shared)
+def _iou(
+    ours: FloatArray, theirs: FloatArray, detection: IntArray, reference: IntArray, crowd: Mask
+) -> FloatArray:
+    """Intersection over union of each pair; over the detection's own area where the reference is a crowd."""
+    left, right = np.ascontiguousarray(ours.T), np.ascontiguousarray(theirs.T)
+    shared = np.ones(detection.size)
+    for low, high in ((0, 2), (1, 3)):
+        end = np.minimum(left[high][detection], right[high][reference])
+        start = np.maximum(left[low][detection], right[low][reference])
+        shared *= np.maximum(end - start, 0.0)
+    area = ((left[2] - left[0]) * (left[3] - left[1]))[detection]
+    other = ((right[2] - right[0]) * (right[3] - right[1]))[reference]
+    union = np.where(crowd[reference], area, area + other - shared)
     iou: FloatArray = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
     return iou
 
@@ -320,25 +336,29 @@ def _curve(hit: Mask, n_references: int) -> tuple[FloatArray, FloatArray]:
     return hits / n_references, np.maximum.accumulate(precision[::-1])[::-1]
 
 
-def _first_of_each(values: IntArray) -> IntArray:
-    """Index of the first occurrence of each value, in increasing order."""
-    return np.sort(np.unique(values, return_index=True)[1])
+def _order(*keys: NDArray[Any]) -> IntArray:
+    """Lexicographic order, the first key first; the later keys are sorted only where the first one ties."""
+    order = np.argsort(keys[0], kind="stable")
+    first = keys[0][order]
+    return np.lexsort(keys[::-1]) if np.any(first[1:] == first[:-1]) else order
+
+
+def _starts(values: IntArray) -> IntArray:
+    """Where each run of equal values starts."""
+    return np.flatnonzero(np.diff(values, prepend=values[:1] - 1))
 
 
 def _place_in_run(values: IntArray) -> IntArray:
     """0, 1, 2, ... within each run of equal values."""
-    starts = (
-        np.flatnonzero(np.append(True, values[1:] != values[:-1]))
-        if values.size
-        else np.empty(0, dtype=np.int64)
-    )
+    starts = _starts(values)
     return np.arange(values.size) - np.repeat(starts, np.diff(np.append(starts, values.size)))
 
 
 def _groups(image: IntArray, label: IntArray) -> IntArray:
-    """One number for each pair of image and class."""
-    dense: IntArray = np.unique(image, return_inverse=True)[1].reshape(-1)
-    return dense * (int(label.max(initial=0)) + 1) + label
+    """One small number for each pair of image and class."""
+    if image.size and not (image.min() >= 0 and image.max() <= 8 * image.size):
+        image = np.unique(image, return_inverse=True)[1].reshape(-1)
+    return image * (int(label.max(initial=0)) + 1) + label
 
 
 def _columns(image: ArrayLike, label: ArrayLike, box: ArrayLike) -> tuple[IntArray, IntArray, FloatArray]:

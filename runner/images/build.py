@@ -184,7 +184,7 @@ def _target_of(api: APIClient, base: str) -> Target:
         api.remove_container(container, force=True)
     if len(answer) != 2:
         raise SandboxUnavailable(f"the base image {base} has no Python: {' '.join(answer)[:200]}")
-    return Target(*answer)
+    return Target(python=answer[0], machine=answer[1])
 
 
 def _build(api: APIClient, dockerfile: str, tag: str, files: Mapping[str, Path], base: str) -> None:
@@ -230,7 +230,7 @@ def _image_id(api: APIClient, name: str) -> str | None:
     from docker.errors import ImageNotFound
 
     try:
-        inspected: dict[str, Any] = api.inspect_image(name)
+        inspected: dict[str, Any] = api.inspect_image(name)  # type: ignore[no-untyped-call]
     except ImageNotFound:
         return None
     return str(inspected["Id"])

@@ -1,7 +1,8 @@
 """The contract of a sandbox: start, exec with a deadline and bounded output, put and get, stop.
 
-Both back ends (``docker``, ``bubblewrap``) are held to the list of behaviours in ``tests/runner/sandbox/test_conformance.py``. What one
-cannot give it declares in ``Backend.protections``, and ``python -m runner doctor`` shows it.
+Both back ends (``docker``, ``bubblewrap``) are held to the list of behaviours in
+``tests/runner/sandbox/test_conformance.py``. What one cannot give it declares in ``Backend.protections``, and
+``python -m runner doctor`` shows it.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ class SandboxSpec:
 class ExecResult:
     """How one command ended.
 
-    ``output`` holds the first and the last bytes of merged stdout and stderr with a marker line between them when ``dropped_bytes`` > 0.
-    ``exit_code`` is None when the deadline or the disk cap ended it.
+    ``output`` holds the first and the last bytes of merged stdout and stderr, with a marker line between them when
+    ``dropped_bytes`` > 0. ``exit_code`` is None when the deadline or the disk cap ended it.
     """
 
     exit_code: int | None
@@ -79,7 +80,9 @@ class Sandbox(Protocol):
 
     spec: SandboxSpec
 
-    def start(self) -> None: ...
+    def start(self) -> None:
+        """Start it; writable mounts then belong to the uid inside, and an agent finds its ``HOME`` made."""
+        ...
 
     def exec(
         self,
@@ -93,8 +96,8 @@ class Sandbox(Protocol):
     ) -> ExecResult:
         """Run ``argv`` as the agent's uid and wait for it, at most ``deadline`` seconds.
 
-        At the deadline the command and everything it started, ``setsid`` children included, is killed; background jobs of earlier calls
-        go on. A missing program gives exit code 127.
+        At the deadline the command and everything it started, ``setsid`` children included, is killed; background
+        jobs of earlier calls go on. A missing program gives exit code 127.
 
         Raises
         ------
@@ -108,7 +111,15 @@ class Sandbox(Protocol):
         ...
 
     def get(self, path: str, limit: int = 16 * 1024 * 1024) -> bytes:
-        """Read a regular file below a mount without following links. ``FileNotFoundError``, ``ValueError`` (not regular, too large)."""
+        """Read a regular file below a mount without following links.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is none.
+        ValueError
+            It is not a regular file, leads through a link, is larger than ``limit`` bytes, or not below a mount.
+        """
         ...
 
     def alive(self) -> bool: ...

@@ -1,8 +1,8 @@
 """Sandboxes of kernel namespaces, made by ``bwrap``: the embedded default where no container engine answers.
 
-One long-lived ``bwrap`` per phase, whose main process only waits for its lease to pass or for its standard input to close, which
-happens by itself when the runner dies; its end is the end of everything in its pid namespace. Commands enter these namespaces
-with ``nsenter`` and drop to an unprivileged uid with ``setpriv``.
+One long-lived ``bwrap`` per phase, whose main process only waits for its lease to pass or for its standard input to
+close, which happens by itself when the runner dies; its end is the end of everything in its pid namespace. Commands
+enter these namespaces with ``nsenter`` and drop to an unprivileged uid with ``setpriv``.
 """
 
 from __future__ import annotations
@@ -16,14 +16,11 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from types import TracebackType
-from typing import IO
 
 from runner.sandbox import bubblewrap_layout as layout
 from runner.sandbox import cgroups, endcall, files, selftest
@@ -37,14 +34,13 @@ from runner.sandbox.base import (
     SandboxSpec,
     SandboxUnavailable,
 )
+from runner.sandbox.bubblewrap_exec import BubblewrapCommand, Running
 from runner.sandbox.disk import DiskMeter
 from runner.sandbox.inside import CALL_VARIABLE, OWNER_VARIABLE, CallMarks, environment, ids, workdir
 from runner.sandbox.owner import Owner
 from runner.sandbox.supervise import supervise
 
-CHUNK = 256 * 1024
 HOST_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-PIPE_SIZE = 64 * 1024
 MIB = 1024 * 1024
 START_PATIENCE = 20.0
 KILL_PATIENCE = 15.0
@@ -189,9 +185,7 @@ class BubblewrapSandbox:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.stop()
 
     def run(self, argv: Sequence[str], mark: str, env: Mapping[str, str], cwd: str, stdin: int) -> Running:
@@ -272,7 +266,7 @@ class BubblewrapSandbox:
                 )
             finally:
                 os.close(info_write)
-        with open(info_read, "rb", buffering=0) as info:
+        with os.fdopen(info_read, "rb", buffering=0) as info:
             self._await_ready(self._process)
             self._init = int(json.loads(info.read(4096))["child-pid"])
         self._init_handle = os.pidfd_open(self._init)
@@ -287,104 +281,6 @@ class BubblewrapSandbox:
             process.kill()
             words = process.stderr.read(4096).decode(errors="replace").strip()
             raise SandboxUnavailable(f"bubblewrap did not start: {words or 'no message'}")
-
-
-class Running:
-    """A process of the host that waits for a command inside, and the command's control group."""
-
-    def __init__(self, process: subprocess.Popen[bytes], group: cgroups.Cgroup | None) -> None:
-        self.process = process
-        self.group = group
-
-
-class BubblewrapCommand:
-    """A command in the namespaces; see ``runner.sandbox.supervise.Command``."""
-
-    def __init__(
-        self,
-        sandbox: BubblewrapSandbox,
-        argv: Sequence[str],
-        stdin: bytes | None,
-        env: Mapping[str, str],
-        cwd: str,
-    ) -> None:
-        self._sandbox = sandbox
-        self._mark = sandbox.next_mark()
-        self._oom_kills_before = sandbox.oom_kills()
-        source = subprocess.DEVNULL if stdin is None else subprocess.PIPE
-        self._running = sandbox.run(argv, self._mark, env, cwd, source)
-        self._killed = False
-        self._unread = PIPE_SIZE
-        process = self._running.process
-        assert process.stdout is not None
-        self._output = process.stdout
-        self._input = process.stdin
-        self._stdin = memoryview(stdin or b"")
-        self._ended = os.pidfd_open(process.pid)
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._output, selectors.EVENT_READ)
-        self._selector.register(self._ended, selectors.EVENT_READ)
-        os.set_blocking(self._output.fileno(), False)
-        if self._input is not None:
-            os.set_blocking(self._input.fileno(), False)
-            self._selector.register(self._input, selectors.EVENT_WRITE)
-
-    def read(self, timeout: float) -> bytes | None:
-        ready = {key.fileobj for key, _ in self._selector.select(timeout)}
-        if self._input is not None and self._input in ready:
-            self._write()
-        if self._ended in ready:
-            return self._last_words()
-        if self._output in ready:
-            data = self._output.read(CHUNK)
-            if data == b"":  # all writers are gone; the process itself may need a moment more
-                self._selector.unregister(self._output)
-            return data or b""
-        return b""
-
-    def _last_words(self) -> bytes | None:
-        """What the ended command left in the pipe; no more, for what it left behind may write for ever."""
-        data = self._output.read(self._unread) if self._unread else None
-        self._unread -= len(data or b"")
-        return data or None
-
-    def kill(self) -> None:
-        self._killed = True
-        try:
-            self._sandbox.end_call(self._running, self._mark)
-        finally:
-            self._running.process.kill()
-
-    def finish(self) -> int:
-        self._selector.close()
-        os.close(self._ended)
-        if self._input is not None:
-            with contextlib.suppress(OSError):
-                self._input.close()
-        code = self._running.process.wait()
-        _drain(self._output)
-        self._sandbox.forget(self._running)
-        code = 128 - code if code < 0 else code
-        if code == 137 and not self._killed and not self._sandbox.alive():
-            self._sandbox.raise_dead()
-        return code
-
-    def ran_out_of_memory(self) -> bool:
-        return self._sandbox.oom_kills() > self._oom_kills_before
-
-    def _write(self) -> None:
-        assert self._input is not None
-        try:
-            self._stdin = self._stdin[os.write(self._input.fileno(), self._stdin[:65_536]) :]
-        except BlockingIOError:
-            return
-        except OSError:  # the command does not read
-            self._stdin = memoryview(b"")
-        if not self._stdin:
-            self._selector.unregister(self._input)
-            with contextlib.suppress(OSError):
-                self._input.close()
-            self._input = None
 
 
 @cache
@@ -418,22 +314,6 @@ def _ended(handle: int, patience: float = 0.0) -> bool:
     with selectors.DefaultSelector() as selector:
         selector.register(handle, selectors.EVENT_READ)
         return bool(selector.select(patience))
-
-
-def _drain(output: IO[bytes]) -> None:
-    """Let what a command left behind go on writing, into nothing, so that a full or closed pipe does not end it."""
-
-    def read_on() -> None:
-        os.set_blocking(output.fileno(), True)
-        with output:
-            while output.read(CHUNK):
-                pass
-
-    os.set_blocking(output.fileno(), False)
-    if output.read(CHUNK) == b"":
-        output.close()
-    else:
-        threading.Thread(target=read_on, name="drain", daemon=True).start()
 
 
 def _controllers() -> frozenset[str]:

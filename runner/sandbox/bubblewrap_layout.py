@@ -1,4 +1,4 @@
-"""What a bubblewrap sandbox is made of: which folders of the host it shows, and the command lines that make it and enter it."""
+"""What a bubblewrap sandbox is made of: the folders it shows, and the command lines that make it and enter it."""
 
 from __future__ import annotations
 

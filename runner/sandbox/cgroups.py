@@ -1,4 +1,7 @@
-"""Control groups by hand, version 1 or a writable version 2: memory, pids and CPU of a sandbox, and exactly who belongs to a call."""
+"""Control groups by hand: limits on memory, processes and CPU of a sandbox, and exactly who belongs to a call.
+
+Version 1 where its hierarchies are mounted and writable, else a version 2 that is writable or delegated.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -57,7 +60,9 @@ class Cgroup:
         parent = self._tracked()
         folder = parent / name
         folder.mkdir(exist_ok=True)
-        return Cgroup(self._version, {key: folder if old == parent else old for key, old in self._folders.items()})
+        return Cgroup(
+            self._version, {key: folder if old == parent else old for key, old in self._folders.items()}
+        )
 
     def _tracked(self) -> Path:
         """The folder whose members tell who belongs to the group."""
@@ -195,7 +200,7 @@ def parse_oom_kills(text: str) -> int:
 
 @cache
 def writable_parents() -> Parents | None:
-    """Where this process may make groups: below its own (version 1), or in the nearest delegated ancestor (version 2)."""
+    """Where this process may make groups: below its own, or in version 2 in the nearest delegated ancestor."""
     own = _own_groups()
     version1 = {
         controller: folder

@@ -1,7 +1,8 @@
 """Sandboxes as containers of a Docker engine: one long-lived container per phase, commands as execs in it.
 
-The container's own process is root without capabilities and does nothing but wait: for its lease to pass, or for its standard
-input to close, which happens by itself when the runner dies. Commands run as an unprivileged uid that cannot signal it.
+The container's own process is root without capabilities and does nothing but wait: for its lease to pass, or for its
+standard input to close, which happens by itself when the runner dies. Commands run as an unprivileged uid that cannot
+signal it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from runner.sandbox import cgroups, endcall, files
@@ -191,9 +191,7 @@ class DockerSandbox:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.stop()
 
     def run(self, argv: Sequence[str], mark: str, env: Mapping[str, str], stdin: bytes | None) -> ExecStream:
@@ -211,7 +209,9 @@ class DockerSandbox:
         """Kill what carries the call's mark; the whole container when that cannot be done."""
         if not (self._end_call_from_outside(mark) or self._end_call_from_inside(mark)):
             self.stop()
-            raise SandboxDead("a command could not be ended at its deadline, so the sandbox was ended instead")
+            raise SandboxDead(
+                "a command could not be ended at its deadline, so the sandbox was ended instead"
+            )
 
     def _end_call_from_outside(self, mark: str) -> bool:
         """As root on the engine's own machine: quick, and no fork bomb can be in the way."""

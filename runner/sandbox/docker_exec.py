@@ -81,7 +81,8 @@ class ExecStream:
             )
             self._id = created["Id"]
             self._stream: Any = api.exec_start(self._id, socket=True)
-        self._socket: socket.socket = getattr(self._stream, "_sock", self._stream)
+        stream: Any = self._stream
+        self._socket: socket.socket = getattr(stream, "_sock", stream)
         self._socket.setblocking(False)
         self._early = _read_ahead(self._stream)
         self._stdin = memoryview(stdin or b"")
@@ -163,7 +164,7 @@ class ExecStream:
 def _read_ahead(stream: Any) -> bytes:
     """Output that was read along with the answer's HTTP headers, which the bare socket would never give.
 
-    The engine's answer is parsed through a buffered reader; when the first output comes in the same packet it stays in there.
+    The engine's answer is parsed through a buffered reader, where output stays that came in the same packet.
     """
     reader = getattr(getattr(getattr(stream, "_response", None), "raw", None), "_fp", None)
     buffer = getattr(reader, "fp", None)

@@ -59,7 +59,7 @@ def get(spec: SandboxSpec, path: str, limit: int) -> bytes:
     mount, parts = _locate(spec, path)
     with _no_links(path), _folder(mount, parts[:-1]) as folder:
         handle = os.open(parts[-1], _FILE, dir_fd=folder)
-        with open(handle, "rb") as file:
+        with os.fdopen(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ValueError(f"{path} is not a regular file")
             content = file.read(limit + 1)
@@ -128,7 +128,7 @@ def _no_links(path: str) -> Iterator[None]:
 
 def _write(folder: int, name: str, content: bytes) -> None:
     temporary = f".{secrets.token_hex(8)}"
-    with open(os.open(temporary, _NEW, 0o644, dir_fd=folder), "wb") as file:
+    with os.fdopen(os.open(temporary, _NEW, 0o644, dir_fd=folder), "wb") as file:
         os.fchown(file.fileno(), *ids())
         file.write(content)
     os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)

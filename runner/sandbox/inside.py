@@ -1,4 +1,4 @@
-"""What both back ends show inside: the uid, the environment, and the mark that tells one call's processes from another's."""
+"""What both back ends show inside: the uid, the environment, and the mark that tells apart the processes of calls."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ def environment(spec: SandboxSpec, path: str = PATH) -> dict[str, str]:
         "PYTHONPATH": SITE if spec.role == "agent" else f"{SOURCE}:{SITE}",
         "PYTHONUNBUFFERED": "1",
         "MPLBACKEND": "Agg",
+        "PIP_BREAK_SYSTEM_PACKAGES": "1",  # with an open network, `pip install` may fill the home folder
         "OMP_NUM_THREADS": threads,  # a CPU quota is invisible to thread pools: they would start one per core
         "OPENBLAS_NUM_THREADS": threads,
         **spec.env,

@@ -46,7 +46,7 @@ def boot_id() -> str:
 
 
 def _pid_namespace() -> str:
-    return os.readlink("/proc/self/ns/pid").strip("pid:[]")
+    return str(Path("/proc/self/ns/pid").readlink()).removeprefix("pid:").strip("[]")
 
 
 def _start_time(pid: int) -> str | None:

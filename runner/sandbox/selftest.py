@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import sys
 from pathlib import Path
@@ -45,7 +44,8 @@ def fork_until_refused():
 
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 print(json.dumps({
-    "python": sys.version, "packages": os.path.isdir(sys.argv[3]), "uid": os.getuid(), "groups": os.getgroups(), "CapEff": status["CapEff"].strip(),
+    "python": sys.version, "packages": os.path.isdir(sys.argv[3]), "uid": os.getuid(),
+    "CapEff": status["CapEff"].strip(),
     "NoNewPrivs": status["NoNewPrivs"].strip(),
     "reached": attempt(lambda: connect(json.loads(sys.argv[2]))),
     "interfaces": [name for _, name in socket.if_nameindex()],
@@ -109,7 +109,7 @@ def _entries_of_home() -> list[Path]:
     """Files and folders of the runner's home, but for those on the way to its interpreter."""
     home, prefix = Path.home(), Path(sys.base_prefix)
     try:
-        entries = [home / name for name in sorted(os.listdir(home))[:200]]
+        entries = sorted(home.iterdir())[:200]
     except OSError:
         return []
     return [

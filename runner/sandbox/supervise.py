@@ -1,4 +1,4 @@
-"""Wait for one command: collect its output, hold it to its deadline and to the disk cap. The same for every back end."""
+"""Wait for one command: collect its output, hold it to its deadline and to the disk cap. Every back end uses it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Command(Protocol):
     """A command that was started in a sandbox."""
 
     def read(self, timeout: float) -> bytes | None:
-        """Output that came within ``timeout`` seconds, perhaps none; None once the command has ended and all was read."""
+        """Output that came within ``timeout`` seconds, perhaps none; None once the command ended and all was read."""
         ...
 
     def kill(self) -> None:

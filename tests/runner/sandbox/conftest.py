@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from runner.sandbox import Backend, Mount, Sandbox, SandboxSpec, SandboxUnavailable, choose_backend
@@ -60,3 +62,32 @@ def make(backend: Backend, spec: SandboxSpec, tmp_path: Path) -> Iterator[Make]:
             return stack.enter_context(backend.create(replace(spec, **{"mounts": mounts, **changes})))
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def host_processes() -> Callable[[str], list[psutil.Process]]:
+    return find_host_processes
+
+
+@pytest.fixture(scope="session")
+def eventually() -> Callable[..., bool]:
+    return wait_until
+
+
+def find_host_processes(word: str) -> list[psutil.Process]:
+    """Processes of the whole machine, sandboxes included, with this word in their command line."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        words = process.info["cmdline"] or []
+        if any(word in part for part in words) and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process)
+    return found
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 10) -> bool:
+    end = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True

@@ -1,6 +1,6 @@
 """The published report score ``mlrg7``: the mean of seven metrics, five of which need local model weights.
 
-Weights are looked for in one folder (``AUTOMEDBENCH_WEIGHTS``, or the argument): ``wordnet/`` for METEOR,
+Weights are looked for in one folder (``AUTOMEDBENCH_WEIGHTS``, or the argument): ``corpora/wordnet/`` for METEOR,
 ``radgraph/`` and ``huggingface/`` for F1-RadGraph, ``chexbert/`` for the three CheXbert numbers. Nothing is
 downloaded. Where a part is missing the whole set is unavailable; no stand-in is used in its place.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluator.metrics.chexbert import BERT_FOLDER, CHECKPOINT, Labeler, chexbert_labeler
-from evaluator.metrics.meteor import WORDNET_FILES, Meteor, wordnet_meteor
+from evaluator.metrics.meteor import WORDNET_FILES, WORDNET_FOLDER, Meteor, wordnet_meteor
 from evaluator.metrics.radgraph import MODEL, GraphMaker, graph_f1, radgraph_model
 from evaluator.metrics.text import bleu, rouge_l
 
@@ -38,7 +38,7 @@ class _Part:
 
 
 _PARTS = {
-    "meteor": _Part(("nltk",), tuple(f"wordnet/{name}" for name in WORDNET_FILES)),
+    "meteor": _Part(("nltk",), tuple(f"{WORDNET_FOLDER}/{name}" for name in WORDNET_FILES)),
     "f1_radgraph": _Part(("radgraph", "torch"), (f"{MODEL}/config.json", "huggingface")),
     "chexbert14": _Part(
         ("torch", "transformers"), (f"chexbert/{CHECKPOINT}", f"chexbert/{BERT_FOLDER}/config.json")
@@ -86,9 +86,7 @@ def load_models(weights: Path | None = None) -> Models:
         raise RuntimeError(
             "mlrg7 is unavailable: " + "; ".join(f"{name}: {why}" for name, why in missing.items())
         )
-    return Models(
-        wordnet_meteor(folder / "wordnet"), radgraph_model(folder), chexbert_labeler(folder / "chexbert")
-    )
+    return Models(wordnet_meteor(folder), radgraph_model(folder), chexbert_labeler(folder / "chexbert"))
 
 
 def mlrg7(predictions: Sequence[str], references: Sequence[str], models: Models) -> dict[str, float]:

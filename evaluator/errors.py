@@ -11,58 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Literal
 
+from evaluator.fired import SUBTYPES, TITLES, FiredCode
 from evaluator.judge.attempts import Attempt, FailureKind
 from evaluator.judge.evidence import Evidence
 from evaluator.report import CaseResult, TaskReport
 from evaluator.trace import End, EndReason, Event, Exec, Submit
-from tasks.schema import Strict
 
-ErrorCode = Literal["E1", "E2", "E3", "E4", "E5"]
-Stage = Literal["S1", "S2", "S3", "S4", "S5"]
-
-TITLES: dict[ErrorCode, str] = {
-    "E1": "Understanding",
-    "E2": "Data and model setup",
-    "E3": "Verification and recovery",
-    "E4": "Implementation and execution",
-    "E5": "Deliverable and submission",
-}
-
-SUBTYPES: dict[str, tuple[ErrorCode, Stage]] = {
-    "wrong_artifact": ("E1", "S1"),
-    "dependency": ("E2", "S2"),
-    "load": ("E2", "S2"),
-    "path": ("E2", "S2"),
-    "validation_skipped": ("E3", "S3"),
-    "repeated_failure": ("E3", "S4"),
-    "refusal_ignored": ("E3", "S5"),
-    "copied_input": ("E3", "S3"),
-    "identical_answers": ("E3", "S3"),
-    "empty_output": ("E3", "S3"),
-    "out_of_bounds": ("E3", "S3"),
-    "crash": ("E4", "S4"),
-    "shape_or_type": ("E4", "S4"),
-    "out_of_resources": ("E4", "S4"),
-    "limit_reached": ("E4", "S4"),
-    "malformed_calls": ("E4", "S4"),
-    "missing_files": ("E5", "S5"),
-    "incomplete_coverage": ("E5", "S5"),
-    "malformed_files": ("E5", "S5"),
-    "misplaced_files": ("E5", "S5"),
-}
-"""Every sub-type with its code and the stage in which it shows."""
-
-
-class FiredCode(Strict):
-    """One code. ``events`` are the trace events it rests on; none where it rests on the report."""
-
-    code: ErrorCode
-    subtype: str
-    stage: Stage
-    reason: str
-    events: tuple[int, ...] = ()
+__all__ = ["SUBTYPES", "TITLES", "FiredCode", "detect_errors"]
 
 
 def _fired(subtype: str, reason: str, *events: int) -> FiredCode:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
+from evaluator.fired import Stage
 from evaluator.judge.attempts import Moment
 from evaluator.judge.evidence import Evidence
 from evaluator.judge.material import Material
@@ -44,19 +45,30 @@ class Notebook:
 
     def may_rest_on(self, item: Item, seq: int) -> bool:
         """Whether event ``seq`` exists, is of a kind that the item may rest on, and lies in its stage."""
-        row = next((row for row in self.rows if row.seq == seq), None)
-        return row is not None and not row.kinds.isdisjoint(item.evidence) and self._is_in_stage(row, item)
+        row = self._by_seq.get(seq)
+        return (
+            row is not None and not row.kinds.isdisjoint(item.evidence) and self.is_in_stage(item.stage, seq)
+        )
 
-    def _is_in_stage(self, row: Row, item: Item) -> bool:
-        """Plans rest on what came before the first case, set-up on what came up to it, validation on what came
-        up to the batch. The plan's own files are always of S1.
+    def is_in_stage(self, stage: Stage, seq: int) -> bool:
+        """Whether event ``seq`` exists and can speak about ``stage``.
+
+        Plans rest on what came before the first case, set-up on what came up to it, validation on what came up to
+        the batch. The plan's own files are always of S1.
         """
+        row = self._by_seq.get(seq)
         first, batch = self.evidence.first_case, self.evidence.batch
-        if item.stage == "S1":
+        if row is None:
+            return False
+        if stage == "S1":
             return not row.kinds.isdisjoint({"plan", "picture"}) or _is_up_to(row, first, included=False)
-        if item.stage == "S2":
+        if stage == "S2":
             return _is_up_to(row, first, included=True)
-        return _is_up_to(row, batch, included=True)
+        return stage != "S3" or _is_up_to(row, batch, included=True)
+
+    @cached_property
+    def _by_seq(self) -> dict[int, Row]:
+        return {row.seq: row for row in self.rows}
 
 
 def _is_up_to(row: Row, moment: Moment | None, *, included: bool) -> bool:

@@ -39,11 +39,12 @@ def judge_by_rules(evidence: Evidence, rubric: Rubric, tier: Tier) -> Judgement:
     """
     verdicts: dict[str, Verdict] = {}
     for item in rubric.items:
-        verdicts[item.id] = settled(item, tier, evidence, verdicts) or _decide(item, evidence)
+        verdicts[item.id] = settled(item, tier, evidence, verdicts) or decide(item, evidence)
     return conclude(rubric, evidence, verdicts, "rules")
 
 
-def _decide(item: Item, evidence: Evidence) -> Verdict:
+def decide(item: Item, evidence: Evidence) -> Verdict:
+    """What the rules say on one item, dependencies left aside."""
     if item.levels:
         return _highest_level(item, evidence)
     if rule := _RULES.get(item.id):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Literal
 
+from evaluator.judge.agreement import agreement
 from evaluator.judge.evidence import Evidence
 from evaluator.judge.judgement import ItemResult, Judgement
 from evaluator.rubric import Item, Rubric
@@ -21,6 +22,7 @@ class Verdict:
     reason: str
     events: tuple[int, ...] = ()
     applies: bool = True
+    votes: tuple[float, ...] = ()
 
 
 def settled(item: Item, tier: Tier, evidence: Evidence, earlier: Mapping[str, Verdict]) -> Verdict | None:
@@ -51,15 +53,19 @@ def conclude(
     verdicts: Mapping[str, Verdict],
     judge: Literal["rules", "llm"],
     judge_model: str | None = None,
+    evidence_sha256: str | None = None,
 ) -> Judgement:
-    """All verdicts as a judgement. A stage is None when one of its items that apply is unscored."""
+    """All verdicts as a judgement. A stage is None when one of its items that apply is unscored.
+
+    ``evidence_sha256``: digest of what the judge was shown, where that is more than the facts.
+    """
     items = tuple(_result(item, verdicts[item.id], judge) for item in rubric.items)
     stages = {stage: _stage(rubric.of_stage(stage), verdicts) for stage in ("S1", "S2", "S3")}
     return Judgement(
         judge=judge,
         judge_model=judge_model,
         rubric_sha256=rubric.sha256,
-        evidence_sha256=evidence.sha256,
+        evidence_sha256=evidence_sha256 or evidence.sha256,
         items=items,
         s1=stages["S1"],
         s2=stages["S2"],
@@ -76,6 +82,8 @@ def _result(item: Item, verdict: Verdict, judge: Literal["rules", "llm"]) -> Ite
         decided_by="program" if item.decided_by == "program" else judge,
         reason=verdict.reason,
         evidence=verdict.events,
+        votes=verdict.votes,
+        agreement=agreement(verdict.votes),
     )
 
 

@@ -114,6 +114,14 @@ def test_every_restoration_comes_nearer_to_the_truth_and_passes_its_own_check(sc
     assert enhancement.inspect(item, tmp_path, IMAGE, show=lambda *_: None) == []
 
 
+@pytest.mark.parametrize("how", ["dct", "nlm", "tv"])
+def test_a_slice_without_noise_or_body_stays_as_it_is(script, how):
+    enhancement = script("enhancement")
+    for value in (0.0, -1024.0):
+        flat = np.full((40, 48), value, np.float32)
+        assert np.allclose(enhancement.METHODS[how]({"image": flat}), flat, atol=1e-3)
+
+
 def test_a_copy_a_blur_and_a_wrong_shape_do_not_pass_the_check(script, tmp_path):
     from scipy.ndimage import gaussian_filter
 

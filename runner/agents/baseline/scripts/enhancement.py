@@ -4,7 +4,6 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.fft import dctn, idctn
 from scipy.ndimage import gaussian_filter, gaussian_gradient_magnitude
-from skimage.restoration import denoise_nl_means, denoise_tv_chambolle
 
 BLOCK = 8
 BODY_HU = -500.0
@@ -74,18 +73,25 @@ def noise_spectrum(coefficients):
     if inside.sum() < 200:
         inside = np.ones_like(inside)
     calm = inside & (energy <= np.median(energy[inside]))
-    return np.median(np.abs(coefficients[calm]), axis=0) / 0.6745
+    return np.maximum(np.median(np.abs(coefficients[calm]), axis=0) / 0.6745, 1e-3)
+
+
+# These two import where they are used: the import takes longer than a slice does, and every call is a new process.
 
 
 def nlm(item):
+    from skimage.restoration import denoise_nl_means
+
     image = item["image"]
     sigma = noise_of(image)
     return denoise_nl_means(image, patch_size=5, patch_distance=6, h=0.8 * sigma, sigma=sigma, fast_mode=True)
 
 
 def tv(item):
+    from skimage.restoration import denoise_tv_chambolle
+
     image = item["image"]
-    sigma = max(noise_of(image), 1e-3)
+    sigma = noise_of(image)
     return denoise_tv_chambolle(image / sigma, weight=1.0, max_num_iter=60) * sigma
 
 

@@ -99,12 +99,12 @@ def noise_rows(reference: np.ndarray) -> Iterator[Row]:
 def coco_rows() -> Iterator[Row]:
     references, detections = scene(IMAGES)
     classes = ("a", "b", "c")
-    ours, _ = best(lambda: coco_ap(references, detections, classes))
+    ours = fastest(lambda: coco_ap(references, detections, classes))
     yield f"COCO AP50, {IMAGES} images, {detections.score.size} detections", f"{ours * 1e3:.0f} ms", ""
     for name in ("pycocotools", "hotcoco"):
         if (evaluate := coco_peer(name, references, detections)) is None:
             continue
-        peer, _ = best(evaluate, 1)
+        peer = fastest(evaluate, 1)
         apart = abs(evaluate() - float(coco_ap(references, detections, classes).mean or 0.0))
         goal = ", goal 20x and 1e-9" if name == "pycocotools" else ""
         yield f"  {name}", f"{peer * 1e3:.0f} ms", f"{peer / ours:.0f}x ours, values {apart:.0e} apart{goal}"
@@ -126,8 +126,7 @@ def ssim_rows() -> Iterator[Row]:
     def own() -> float:
         return ssim(reference, prediction, 4000.0, slice_axis=0)
 
-    ours, _ = best(own, 2)
-    theirs, _ = best(peer, 1)
+    ours, theirs = fastest(own, 2), fastest(peer, 1)
     yield f"SSIM of {SLICES} slices of 512 x 512", f"{ours:.2f} s", ""
     yield (
         "  scikit-image's loop",
@@ -150,11 +149,21 @@ def growth_rows() -> Iterator[Row]:
 
 
 def growth(what: str, action: Callable[[int], object]) -> Row:
-    one, two, four = (best(lambda n=n: action(n))[0] for n in (1, 2, 4))
+    one, two, four = (fastest(lambda n=n: action(n)) for n in (1, 2, 4))
     return what, f"{one:.3f}, {two:.3f}, {four:.3f} s", f"1 : {two / one:.1f} : {four / one:.1f}"
 
 
 # --- measuring -------------------------------------------------------------------------------------------------------
+
+
+def fastest(action: Callable[[], object], repeats: int = 3) -> float:
+    """Best wall time of ``action``."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - start)
+    return min(times)
 
 
 def best(action: Callable[[], object], repeats: int = 3) -> tuple[float, float]:
@@ -164,12 +173,8 @@ def best(action: Callable[[], object], repeats: int = 3) -> tuple[float, float]:
 
     def run() -> None:
         before = megabytes("VmRSS")
-        times = []
-        for _ in range(repeats):
-            start = time.perf_counter()
-            action()
-            times.append(time.perf_counter() - start)
-        there.send((min(times), megabytes("VmHWM") - before))
+        seconds = fastest(action, repeats)
+        there.send((seconds, megabytes("VmHWM") - before))
 
     process = context.Process(target=run)
     process.start()

@@ -278,7 +278,7 @@ def _distances(
     result = np.zeros(start.size)
     apart = ~np.isin(start, end, assume_unique=True)
     if apart.any():
-        tree = cKDTree(_points(end, shape, spacing), balanced_tree=False, compact_nodes=False)
+        tree = cKDTree(_points(end, shape, spacing), balanced_tree=False, leafsize=32)
         result[apart] = tree.query(_points(start[apart], shape, spacing))[0]
     return result
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from evaluator.trace import Elided, EndReason, ProviderError, Usage
 from runner.agents.history import History
-from runner.agents.profiles import ChatProfile, Retries
+from runner.agents.patience import Patience
+from runner.agents.profiles import ChatProfile
 from runner.agents.provider import Failure, Provider
 from runner.agents.wire import Completion
 from runner.errors import UsageProblem
@@ -21,30 +21,6 @@ CUT_OFF = (
 )
 RESERVED_TOKENS = 16_000
 """Of the context, kept free for the reply when the profile does not bound it."""
-
-
-@dataclass
-class _Patience:
-    """The tries and the waiting of one turn."""
-
-    retries: Retries
-    tries: int = 0
-    waited: float = 0.0
-
-    def next_wait(self, failure: Failure, allowed: float, jitter: float) -> float | None:
-        """Seconds until the next try, None when there is none. ``jitter`` is in [0, 1).
-
-        Doubling from ``first_wait``, of which a random part below a half is taken off, and never less than
-        what the provider asked for.
-        """
-        if failure.kind != "retry" or self.tries >= self.retries.tries:
-            return None
-        doubled = self.retries.first_wait * 2.0 ** (self.tries - 1)
-        wait = min(doubled, self.retries.longest_wait) * (1 - jitter / 2)
-        wait = max(wait, failure.retry_after or 0.0)
-        if wait > min(self.retries.total_wait - self.waited, allowed):
-            return None
-        return wait
 
 
 class ChatAgent:
@@ -92,7 +68,7 @@ class ChatAgent:
     def _take_turn(self, session: Session, provider: Provider, history: History) -> bool:
         clock = session.budget.clock
         started = clock()
-        patience = _Patience(self._profile.retries)
+        patience = Patience(self._profile.retries)
         completion = self._ask_patiently(session, provider, history, patience)
         if completion is None:
             return False
@@ -113,7 +89,7 @@ class ChatAgent:
         return session.ended is None
 
     def _ask_patiently(
-        self, session: Session, provider: Provider, history: History, patience: _Patience
+        self, session: Session, provider: Provider, history: History, patience: Patience
     ) -> Completion | None:
         """A reply; None when the run has ended instead."""
         budget = session.budget
@@ -132,7 +108,7 @@ class ChatAgent:
                 self._after(failure, session, history, patience)
         return None
 
-    def _after(self, failure: Failure, session: Session, history: History, patience: _Patience) -> None:
+    def _after(self, failure: Failure, session: Session, history: History, patience: Patience) -> None:
         """Wait, shorten the history, or end the run, so that the next try makes sense."""
         budget = session.budget
         wait = patience.next_wait(failure, budget.remaining_waiting(), self._jitter())

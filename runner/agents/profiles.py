@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import yaml
 from pydantic import AfterValidator, Field, JsonValue, PositiveFloat, PositiveInt, ValidationError
@@ -52,16 +52,14 @@ class Retries(Strict):
     total_wait: PositiveFloat = 900.0
 
 
-class ChatProfile(Strict):
-    """A model behind an OpenAI-compatible endpoint."""
+class EndpointProfile(Strict):
+    """An OpenAI-compatible endpoint and how to ask it."""
 
-    kind: Literal["chat"]
     model: str
     base_url: str = Field(pattern=r"^https?://")
     key_env: str | None = Field(
         default=None, description="Name of the variable that holds the key; none for a local server"
     )
-    context_tokens: PositiveInt
     max_output_tokens: PositiveInt | None = Field(
         default=None, description="The provider's default when absent"
     )
@@ -73,6 +71,13 @@ class ChatProfile(Strict):
     )
     prices: Prices | None = None
     retries: Retries = Retries()
+
+
+class ChatProfile(EndpointProfile):
+    """An agent that is a model behind an endpoint."""
+
+    kind: Literal["chat"]
+    context_tokens: PositiveInt
 
 
 class BaselineProfile(Strict):
@@ -119,18 +124,31 @@ def load_profiles(extra: Path | None = None) -> dict[str, Profile]:
 
 
 def _read(path: Path) -> dict[str, Profile]:
+    agents = read_profile_file(path, ProfileFile).agents
+    return {name: _anchored(profile, path.parent) for name, profile in agents.items()}
+
+
+File = TypeVar("File", bound=Strict)
+
+
+def read_profile_file(path: Path, form: type[File]) -> File:
+    """A YAML file of profiles in its form.
+
+    Raises
+    ------
+    UsageProblem
+        It is absent, no YAML, or breaks the form; names the field.
+    """
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        agents = ProfileFile.model_validate(content).agents
+        return form.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except OSError as error:
-        raise UsageProblem(f"{path}: expected a file with agent profiles; {error.strerror}") from None
+        raise UsageProblem(f"{path}: expected a file with profiles; {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UsageProblem(f"{path} is not YAML: {' '.join(str(error).split())}") from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"
         raise UsageProblem(f"{path} is not a profile file: {where}: {first['msg']}") from None
-    return {name: _anchored(profile, path.parent) for name, profile in agents.items()}
 
 
 def _anchored(profile: Profile, folder: Path) -> Profile:

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, cast
 
 import openai
 
-from runner.agents.profiles import ChatProfile
+from runner.agents.profiles import EndpointProfile
 from runner.agents.wire import Completion, ErrorBody, Unreadable, read_events, read_json
 from runner.tools import TOOL_SCHEMAS
 from runner.trace import plain
@@ -20,6 +20,7 @@ from runner.trace import plain
 MAX_BODY_BYTES = 64 * 1024 * 1024
 CONNECT_SECONDS = 30.0
 MESSAGE_CHARS = 300
+WITH_TOOLS: Mapping[str, Any] = {"tools": TOOL_SCHEMAS}
 
 _REFUSED = frozenset({401, 402, 403})
 _PASSING = frozenset({408, 409, 425, 429})
@@ -51,19 +52,23 @@ class Provider:
 
     Parameters
     ----------
-    profile : ChatProfile
+    profile : EndpointProfile
         Where and how to ask.
     key : str or None
         Sent in the request's header and nowhere else; every message that leaves this class is free of it.
     """
 
-    def __init__(self, profile: ChatProfile, key: str | None) -> None:
+    def __init__(self, profile: EndpointProfile, key: str | None) -> None:
         self._profile = profile
         self._key = key
         self._client = openai.OpenAI(api_key=key or "none", base_url=profile.base_url, max_retries=0)
 
-    def ask(self, messages: list[dict[str, Any]], timeout: float) -> Completion:
-        """Send the history and read the reply, within ``timeout`` seconds (silence may last as long again).
+    def ask(
+        self, messages: list[dict[str, Any]], timeout: float, fields: Mapping[str, Any] = WITH_TOOLS
+    ) -> Completion:
+        """Send the messages and read the reply, within ``timeout`` seconds (silence may last as long again).
+
+        ``fields`` go into the request as they are; an agent's hold its tools.
 
         Raises
         ------
@@ -71,7 +76,7 @@ class Provider:
             Whatever went wrong on the way.
         """
         try:
-            return self._ask(messages, timeout)
+            return self._ask(messages, timeout, fields)
         except openai.APIStatusError as error:
             text = f"{error.message} {error.body if isinstance(error.body, dict) else ''}"
             raise self._failure(error.status_code, error.message, text, error.response.headers) from None
@@ -88,9 +93,9 @@ class Provider:
                 "retry", self._say(f"the connection failed: {error or type(error).__name__}")
             ) from None
 
-    def _ask(self, messages: list[dict[str, Any]], timeout: float) -> Completion:
+    def _ask(self, messages: list[dict[str, Any]], timeout: float, fields: Mapping[str, Any]) -> Completion:
         profile = self._profile
-        body: dict[str, Any] = {**profile.decoding, "messages": messages, "tools": TOOL_SCHEMAS}
+        body: dict[str, Any] = {**profile.decoding, "messages": messages, **fields}
         if profile.stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         if profile.max_output_tokens is not None:

@@ -108,9 +108,7 @@ class Canvas:
             self.owner[window][inside] = RESERVED
 
     def _ball(self, window: Window, centre: Point, radius: float) -> Mask:
-        squares = (
-            (axis - place) ** 2 for axis, place in zip(self._local(window), centre, strict=True)
-        )
+        squares = ((axis - place) ** 2 for axis, place in zip(self._local(window), centre, strict=True))
         return np.asarray(sum(squares) < radius**2)
 
     def _put(

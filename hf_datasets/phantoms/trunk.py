@@ -7,6 +7,7 @@ kidneys lie around w = 0, the dome of the liver near -135, the hips near 330 mm.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -33,7 +34,14 @@ REFERENCE_BODY = (165.0, 115.0)
 
 PANCREAS_PATH: list[Point] = [(14, 6, -34), (0, -9, -10), (-12, -4, 22), (-30, 18, 58)]
 STOMACH_PATH: list[Point] = [(-92, 4, 52), (-55, -34, 58), (-18, -50, 24), (-10, -40, -16)]
-DUODENUM_PATH: list[Point] = [(-10, -40, -16), (0, -20, -54), (26, 0, -60), (50, 10, -42), (52, 4, 0), (38, 0, 22)]
+DUODENUM_PATH: list[Point] = [
+    (-10, -40, -16),
+    (0, -20, -54),
+    (26, 0, -60),
+    (50, 10, -42),
+    (52, 4, 0),
+    (38, 0, 22),
+]
 SPLENIC_VEIN: list[Point] = [(-38, -2, -34), (-20, 2, -14), (-14, 12, 20), (-34, 30, 62)]
 COLON_PATH: list[Point] = [
     (128, -8, -98), (66, 5, -108), (24, -20, -96), (34, -64, -42), (44, -70, 8), (22, -60, 62), (-18, -12, 104),
@@ -142,14 +150,15 @@ def _placed(plan: Trunk, ball: Ball, name: str) -> Ball:
 
 
 def _liver_lesion(rng: Rng) -> Ball:
-    centre = (rng.uniform(-100, -30), rng.uniform(-45, 25), rng.uniform(-115, -45))
-    return Ball(tuple(map(float, centre)), float(rng.uniform(11, 22)), float(rng.uniform(48, 66)))
+    centre = (float(rng.uniform(-100, -30)), float(rng.uniform(-45, 25)), float(rng.uniform(-115, -45)))
+    return Ball(centre, float(rng.uniform(11, 22)), float(rng.uniform(48, 66)))
 
 
 def _on_path(rng: Rng, path: list[Point], radii: tuple[float, float], hu: float) -> Ball:
     """A lesion near a knot of the path, so that it sits in the organ."""
-    centre = np.asarray(path[int(rng.integers(len(path)))]) + rng.normal(0, 2, 3)
-    return Ball(tuple(map(float, centre)), float(rng.uniform(*radii)), hu + float(rng.uniform(-5, 5)))
+    w, v, u = path[int(rng.integers(len(path)))]
+    dw, dv, du = (float(step) for step in rng.normal(0, 2, 3))
+    return Ball((w + dw, v + dv, u + du), float(rng.uniform(*radii)), hu + float(rng.uniform(-5, 5)))
 
 
 def _reserve_walls(canvas: Canvas, base: Abdomen) -> None:
@@ -175,13 +184,28 @@ def _kidneys(canvas: Canvas, base: Abdomen, rng: Rng) -> None:
 
 def _great_vessels(canvas: Canvas, plan: Trunk) -> None:
     front = plan.base.body[1] * 0.42 - 26
-    canvas.tube("aorta", [(-330, front, 14), (-100, front, 11), (60, front, 9), (128, front + 2, 4)], 10.0, AORTA)
-    canvas.tube("postcava", [(-118, front - 6, -22), (-60, front, -18), (60, front, -16), (132, front + 3, -12)], 11.0, CAVA)
+    canvas.tube(
+        "aorta", [(-330, front, 14), (-100, front, 11), (60, front, 9), (128, front + 2, 4)], 10.0, AORTA
+    )
+    canvas.tube(
+        "postcava",
+        [(-118, front - 6, -22), (-60, front, -18), (60, front, -16), (132, front + 3, -12)],
+        11.0,
+        CAVA,
+    )
     canvas.tube("celiac_artery", [(-34, front - 8, 10), (-38, front - 24, 12)], 4.0, AORTA)
-    canvas.tube("superior_mesenteric_artery", [(-16, front - 8, 9), (4, front - 24, 7), (44, front - 26, 2)], 4.0, AORTA)
+    canvas.tube(
+        "superior_mesenteric_artery",
+        [(-16, front - 8, 9), (4, front - 24, 7), (44, front - 26, 2)],
+        4.0,
+        AORTA,
+    )
     for side in (-1, 1):
         canvas.tube(
-            "common_iliac_artery", [(130, front + 2, 4), (190, front + 8, side * 40.0), (300, -10, side * 70.0)], 6.0, AORTA
+            "common_iliac_artery",
+            [(130, front + 2, 4), (190, front + 8, side * 40.0), (300, -10, side * 70.0)],
+            6.0,
+            AORTA,
         )
     path = _scaled(plan, SPLENIC_VEIN, "pancreas")
     canvas.tube("veins", path, [7.5, 6.5, 5.5, 5.0], PORTAL)
@@ -202,7 +226,7 @@ def _pancreas(canvas: Canvas, plan: Trunk) -> None:
         lesion = _placed(plan, plan.pancreas_lesion, "pancreas")
         canvas.ellipsoid("pancreatic_lesion", lesion.centre, (lesion.radius,) * 3, lesion.hu)
     canvas.tube("common_bile_duct", [(-30, path[0][1] - 8, path[0][2] - 6), path[0]], 3.0, FLUID)
-    for name, part, size in zip(PARTS_OF_PANCREAS, zip(path[:-1], path[1:], strict=True), zip(sizes, sizes[1:]), strict=False):
+    for name, part, size in zip(PARTS_OF_PANCREAS, pairwise(path), pairwise(sizes), strict=True):
         canvas.tube(name, list(part), list(size), PANCREAS)
     canvas.tube("pancreatic_duct", path, 2.0, PANCREAS - 25, within=PARTS_OF_PANCREAS)
     canvas.halo(path, [size + 5 for size in sizes], FAT + 10)
@@ -212,7 +236,9 @@ def _bowel_tubes(canvas: Canvas, plan: Trunk, rng: Rng) -> None:
     colon = _scaled(plan, COLON_PATH, "colon")
     if plan.colon_cancer is not None:
         cancer = _placed(plan, plan.colon_cancer, "colon")
-        canvas.ellipsoid("colon_cancer", cancer.centre, (cancer.radius * 1.1, cancer.radius, cancer.radius), cancer.hu)
+        canvas.ellipsoid(
+            "colon_cancer", cancer.centre, (cancer.radius * 1.1, cancer.radius, cancer.radius), cancer.hu
+        )
     stretches = rng.random(9) < 0.62
     filled = lambda place: GAS if stretches[int(place * 8.99)] else STOOL + 40 * rng.standard_normal()  # noqa: E731
     canvas.tube("colon", colon, list(map(float, COLON_RADII)), WALL, inner=0.76, content=filled)
@@ -248,7 +274,9 @@ def _upper_organs(canvas: Canvas, plan: Trunk, rng: Rng) -> None:
         )  # fmt: skip
     for tree in (PORTAL_TREE, HEPATIC_VEINS):
         for branch in tree:
-            canvas.tube("hepatic_vessel", _scaled(plan, branch, "liver"), [5.2, 4.4, 3.4], VESSEL, within=("liver",))
+            canvas.tube(
+                "hepatic_vessel", _scaled(plan, branch, "liver"), [5.2, 4.4, 3.4], VESSEL, within=("liver",)
+            )
 
 
 def _fill(canvas: Canvas, name: str, inside: Mask, value: Array) -> None:
@@ -264,7 +292,11 @@ def _pelvis(canvas: Canvas, plan: Trunk) -> None:
     for side, name in ((-1, "femur_right"), (1, "femur_left")):
         hip = _scaled(plan, [(332.0, 6.0, side * 88.0)])[0]
         canvas.ellipsoid(name, hip, (24, 24, 24), 460.0)
-        shaft = [hip, (hip[0] + 34, hip[1] + 4, hip[2] + side * 16), (hip[0] + 110, hip[1] + 2, hip[2] + side * 14)]
+        shaft = [
+            hip,
+            (hip[0] + 34, hip[1] + 4, hip[2] + side * 16),
+            (hip[0] + 110, hip[1] + 2, hip[2] + side * 14),
+        ]
         canvas.tube(name, shaft, [17.0, 18.0, 17.0], 640.0, inner=0.55, content=lambda _: 160.0)
         canvas.ellipsoid(name, hip, (18, 18, 18), 330.0, within=(name,))
         canvas.halo([hip, shaft[1]], 30.0, 40.0)
@@ -288,7 +320,9 @@ def _chest(canvas: Canvas, plan: Trunk, rng: Rng) -> None:
     if canvas.axes[0][0] > -80:
         return
     a, b = plan.base.body
-    vessels = np.where(smooth_noise(canvas.owner.shape, (0.8, 1.0, 1.0), rng) > 1.9, 20.0, LUNG).astype(np.float32)
+    vessels = np.where(smooth_noise(canvas.owner.shape, (0.8, 1.0, 1.0), rng) > 1.9, 20.0, LUNG).astype(
+        np.float32
+    )
     canvas.ellipsoid("heart", (-196, -b * 0.2, a * 0.1), (56, b * 0.42, a * 0.34), 125.0)
     for side, name in ((-1, "lung_right"), (1, "lung_left")):
         centre = (-205.0, b * 0.04, side * a * 0.42)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from hf_datasets.staging.base import CaseFolders, StagingError, listing, refuse_strangers
-from hf_datasets.staging.nifti import Volume, read_volume, same_grid, write_volume
+from hf_datasets.staging.nifti import Volume, as_stored, read_labels, read_volume, same_grid, write_volume
 
 NOTES = {
     "labels": "organ = upstream labels 1 and 2 (kidney or tumour), lesion = upstream label 2 (tumour)",
@@ -56,13 +56,12 @@ class KitsCase:
         return self.folder / LABEL
 
     def write(self, to: CaseFolders) -> None:
-        scan, labels = read_volume(self._image), read_volume(self._label)
+        scan, labels = read_volume(self._image), _classes(self._label)
         same_grid(self._image, scan, self._label, labels)
         self._check_pixel(scan)
-        classes = _classes(self._label, labels)
-        write_volume(to.public / "ct.nii.gz", _hounsfield(scan), scan.affine)
-        write_volume(to.private / "organ.nii.gz", (classes > 0).astype(np.uint8), scan.affine)
-        write_volume(to.private / "lesion.nii.gz", (classes == 2).astype(np.uint8), scan.affine)
+        write_volume(to.public / "ct.nii.gz", as_stored(scan), scan.affine)
+        write_volume(to.private / "organ.nii.gz", (labels.data > 0).astype(np.uint8), scan.affine)
+        write_volume(to.private / "lesion.nii.gz", (labels.data == 2).astype(np.uint8), scan.affine)
 
     def _check_pixel(self, scan: Volume) -> None:
         if self.pixel is not None and not np.isclose(scan.spacing[2], self.pixel, rtol=0.01):
@@ -122,22 +121,8 @@ def _float(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _classes(path: Path, labels: Volume) -> np.ndarray:
-    rounded = np.rint(labels.data)
-    found = np.unique(rounded)
-    if np.abs(labels.data - rounded).max() > 1e-3 or not set(found.tolist()) <= {0, 1, 2}:
-        raise StagingError(
-            f"{path}: expected the labels 0, 1, 2, found {np.unique(labels.data)[:6].tolist()}"
-        )
-    if not rounded.any():
+def _classes(path: Path) -> Volume:
+    labels = read_labels(path, (0, 1, 2))
+    if not labels.data.any():
         raise StagingError(f"{path}: expected a labelled kidney, found background only")
-    return np.asarray(rounded, dtype=np.uint8)
-
-
-def _hounsfield(scan: Volume) -> np.ndarray:
-    """Whole numbers that fit are stored as int16, as a scanner does; anything else as float32."""
-    whole = np.rint(scan.data)
-    small = whole.min() >= -32768 and whole.max() <= 32767
-    return (
-        whole.astype(np.int16) if small and np.array_equal(whole, scan.data) else scan.data.astype(np.float32)
-    )
+    return labels

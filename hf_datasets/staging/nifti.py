@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import zlib
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import nibabel
 import numpy as np
 from nibabel.filebasedimages import ImageFileError
+from nibabel.spatialimages import HeaderDataError
 from numpy.typing import NDArray
 
 from hf_datasets.staging.base import StagingError
@@ -19,39 +22,80 @@ _MISMATCH_MM = 1e-3
 
 @dataclass(frozen=True)
 class Volume:
-    """A 3-D array with its affine (voxel index to millimetres, RAS+)."""
+    """A 3-D array (4-D with channels last) with its affine (voxel index to millimetres, RAS+)."""
 
     data: NDArray[Any]
     affine: NDArray[np.float64]
     spacing: tuple[float, float, float]
 
 
-def read_volume(path: Path) -> Volume:
-    """Read a 3-D volume as float32 or, where the file stores integers without a scale, as they are.
+def read_volume(path: Path, content: bytes | None = None, channels: int = 1) -> Volume:
+    """Read a volume as float32 or, where the file stores integers without a scale, as they are.
+
+    Parameters
+    ----------
+    path
+        The file, or the name in messages where the ``content`` comes out of an archive.
+    content
+        The bytes of a ``.nii.gz`` file.
+    channels
+        1 for a 3-D volume; more for a 4-D one whose last axis has this length.
 
     Raises
     ------
     StagingError
-        Truncated or not NIfTI, not 3-D, no usable affine, an affine that contradicts the voxel sizes, or
-        values that are not finite.
+        Truncated or not NIfTI, not of the expected dimensions, no usable affine, an affine that contradicts the
+        voxel sizes, or values that are not finite.
     """
     try:
-        image: Any = nibabel.load(path)
+        image: Any = (
+            nibabel.load(path)
+            if content is None
+            else nibabel.Nifti1Image.from_bytes(gzip.decompress(content))
+        )
         stored = np.asanyarray(image.dataobj)
-    except (ImageFileError, EOFError, OSError, ValueError, zlib.error) as error:
+    except (ImageFileError, HeaderDataError, EOFError, OSError, ValueError, zlib.error) as error:
         raise StagingError(
             f"{path}: not a complete NIfTI file ({_short(error)}); download it again"
         ) from None
-    if stored.ndim == 4 and stored.shape[3] == 1:
+    if channels == 1 and stored.ndim == 4 and stored.shape[3] == 1:
         stored = stored[..., 0]
-    if stored.ndim != 3:
-        raise StagingError(f"{path}: expected a 3-D volume, found shape {stored.shape}")
+    wanted = "a 3-D volume" if channels == 1 else f"a 4-D volume of {channels} channels"
+    if stored.ndim != (3 if channels == 1 else 4) or (channels > 1 and stored.shape[3] != channels):
+        raise StagingError(f"{path}: expected {wanted}, found shape {stored.shape}")
     data = stored if np.issubdtype(stored.dtype, np.integer) else stored.astype(np.float32)
     if not np.isfinite(data).all():
         raise StagingError(f"{path}: expected finite values, found NaN or infinity")
     affine = np.asarray(image.affine, dtype=np.float64)
     spacing = _spacing(path, affine, image.header.get_zooms()[:3])
     return Volume(data, affine, spacing)
+
+
+def read_labels(path: Path, allowed: Collection[int], content: bytes | None = None) -> Volume:
+    """Read a label map as uint8; parameters and errors as in `read_volume`.
+
+    Raises
+    ------
+    StagingError
+        A value that is not one of the ``allowed`` labels.
+    """
+    volume = read_volume(path, content)
+    rounded = np.rint(volume.data)
+    if np.abs(volume.data - rounded).max() > 1e-3 or not set(np.unique(rounded).tolist()) <= set(allowed):
+        found = np.unique(volume.data)[:6].tolist()
+        raise StagingError(
+            f"{path}: expected the labels {', '.join(map(str, sorted(allowed)))}, found {found}"
+        )
+    return replace(volume, data=rounded.astype(np.uint8))
+
+
+def as_stored(scan: Volume) -> NDArray[Any]:
+    """Whole numbers that fit are stored as int16, as a scanner does; anything else as float32."""
+    whole = np.rint(scan.data)
+    small = whole.min() >= -32768 and whole.max() <= 32767
+    return (
+        whole.astype(np.int16) if small and np.array_equal(whole, scan.data) else scan.data.astype(np.float32)
+    )
 
 
 def _spacing(path: Path, affine: NDArray[np.float64], zooms: tuple[float, ...]) -> tuple[float, float, float]:
@@ -67,12 +111,12 @@ def _spacing(path: Path, affine: NDArray[np.float64], zooms: tuple[float, ...]) 
 
 def same_grid(path: Path, volume: Volume, other_path: Path, other: Volume) -> None:
     """Refuse two volumes that do not lie on one grid (corners within a thousandth of a voxel)."""
-    if volume.data.shape != other.data.shape:
+    if volume.data.shape[:3] != other.data.shape[:3]:
         raise StagingError(
-            f"{other_path}: expected shape {volume.data.shape} as {path.name}, found {other.data.shape}"
+            f"{other_path}: expected shape {volume.data.shape[:3]} as {path.name}, found {other.data.shape[:3]}"
         )
     corners = np.array([[i, j, k, 1] for i in (0, 1) for j in (0, 1) for k in (0, 1)], dtype=float)
-    corners[:, :3] *= np.array(volume.data.shape) - 1
+    corners[:, :3] *= np.array(volume.data.shape[:3]) - 1
     apart = np.abs(corners @ (volume.affine - other.affine).T).max()
     if apart > _MISMATCH_MM * min(volume.spacing):
         raise StagingError(

@@ -1,0 +1,46 @@
+"""Kvasir-VQA as the Hub keeps it: ``data/00000.parquet`` and so on (image, source, question, answer, img_id)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hf_datasets.phantoms.marker import RealImage
+from hf_datasets.phantoms.shapes import rng_for
+from hf_datasets.phantoms.vqa.deck import open_cards
+from hf_datasets.phantoms.vqa.endoscopy import Frame, Polyp, random_polyp
+from hf_datasets.phantoms.vqa.scenes import Scene, scope
+from hf_datasets.phantoms.vqa.tables import encoded, write_parquet
+
+FRAMES, EACH = 12, 2
+
+
+def generate(out: Path, seed: int) -> dict[str, RealImage]:
+    """Write two dozen questions to endoscopic frames in two tables."""
+    rng = rng_for(seed, "kvasir_vqa")
+    scenes = [_scene(seed, index) for index in range(FRAMES)]
+    ids = {id(scene): f"cl{int(rng.integers(36**6)):08d}" for scene in scenes}
+    rows = [
+        {
+            "image": encoded(card.scene.frames[0], f"{ids[id(card.scene)]}.jpg"),
+            "source": "Kvasir-Instrument",
+            "question": card.ask.question,
+            "answer": card.ask.answer,
+            "img_id": ids[id(card.scene)],
+        }
+        for card in open_cards(scenes, EACH, rng)
+    ]
+    half = len(rows) // 2
+    for number, part in enumerate((rows[:half], rows[half:])):
+        write_parquet(out / "data" / f"{number:05d}.parquet", part, ("image",))
+    return {}
+
+
+def _scene(seed: int, index: int) -> Scene:
+    """One, two or no polyps in turn; some frames with an instrument, some with the processor's box."""
+    rng = rng_for(seed, "kvasir_vqa", index)
+    instrument, green_box = index % 3 == 1, index % 5 in (0, 3)
+    polyps: tuple[Polyp, ...] = ()
+    for _ in range((1, 0, 2, 1)[index % 4]):
+        row = int(rng.integers(2)) if instrument or green_box else None
+        polyps += (random_polyp(rng, polyps, row),)
+    return scope(rng, Frame(polyps, instrument, green_box, inflamed=not polyps and index % 8 == 1))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-from tasks.schema import BoxOutput, ImageOutput, LabelOutput, MaskOutput, Task, Track
+from tasks.schema import AnswerOutput, BoxOutput, ImageOutput, LabelOutput, MaskOutput, Task, Track
 
 KIND_OF_TRACK = {
     Track.SEGMENTATION: "mask",
@@ -25,6 +25,7 @@ TRIVIALS_OF_KIND = {
     "boxes": {"no_box"},
     "label": {"constant_label"},
 }
+HEADLINE_OF_MODE = {"open": "exact_match_normalised", "choice": "option_accuracy"}
 TRIVIALS_WITH_VALUE = {"constant_answer", "template_report", "constant_label"}
 
 
@@ -61,11 +62,22 @@ def _output(task: Task) -> Iterator[str]:
             yield from _public(task, "output.shape_of", name)
             if not low < high:
                 yield f"output.data_range [{low}, {high}] must rise"
+        case AnswerOutput(mode=mode):
+            yield from _answers(task, mode)
         case BoxOutput(image=name, classes=classes):
             yield from _public(task, "output.image", name)
             yield from _distinct("output.classes", classes)
         case LabelOutput(classes=classes):
             yield from _distinct("output.classes", classes)
+
+
+def _answers(task: Task, mode: str) -> Iterator[str]:
+    headline = HEADLINE_OF_MODE[mode]
+    if task.metric.headline != headline:
+        yield f"metric.headline is '{task.metric.headline}' but output.mode '{mode}' is scored by '{headline}'"
+    value = task.trivial.value or ""
+    if mode == "choice" and not (len(value) == 1 and value.isupper()):
+        yield f"trivial.value must be one option's letter where output.mode is choice, found '{value}'"
 
 
 def _masks(task: Task, output: MaskOutput) -> Iterator[str]:

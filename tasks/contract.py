@@ -40,7 +40,7 @@ def output_schema(task: Task) -> dict[str, Any]:
             return {file.name: _mask_schema(file) for file in files}
         case ImageOutput() as output:
             return {output.file: _image_schema(output)}
-        case AnswerOutput(mode="open") as output:
+        case AnswerOutput() as output:
             return _answer_schema(output)
         case ReportOutput() as output:
             return {output.file: _report_schema(output)}
@@ -62,9 +62,10 @@ def output_example(task: Task, case_id: str) -> dict[str, str]:
         case MaskOutput(files=files):
             return {f"{folder}/{file.name}": _mask_example(file) for file in files}
         case ImageOutput(file=name, unit=unit) as output:
-            return {f"{folder}/{name}": f"float32 array, {_shape(output)}, finite values in {unit}"}
-        case AnswerOutput(file=name, mode="open"):
-            return {f"{folder}/{name}": _json(_answer_example(case_id))}
+            what = "array" if name.endswith(".npy") else "volume"
+            return {f"{folder}/{name}": f"float32 {what}, {_shape(output)}, finite values in {unit}"}
+        case AnswerOutput(file=name, mode=mode):
+            return {f"{folder}/{name}": _json(_answer_example(case_id, mode))}
         case ReportOutput(file=name, sections=sections):
             return {f"{folder}/{name}": _report_example(sections)}
         case BoxOutput(file=name, classes=classes):
@@ -107,30 +108,28 @@ def _image_schema(output: ImageOutput) -> dict[str, Any]:
 
 def _shape(output: ImageOutput) -> str:
     times = "" if output.scale == 1 else f", {output.scale} times as large along each axis"
-    return f"shape of {output.shape_of}{times}"
+    grid = "shape" if output.file.endswith(".npy") else "shape and affine"
+    return f"{grid} of {output.shape_of}{times}"
 
 
 # --- answers and reports ---
 
 
 def _answer_schema(output: AnswerOutput) -> dict[str, Any]:
+    scored, companion = _OPEN_KEYS if output.mode == "open" else _CHOICE_KEYS
     return {
         "$schema": JSON_SCHEMA,
         "title": output.file,
         "type": "object",
-        "required": ["question_id", "predicted_answer"],
+        "required": ["question_id", *scored],
         "additionalProperties": False,
         "properties": {
             "question_id": {
                 "type": "string",
                 "description": "question_id of question.json, the name of the case folder",
             },
-            "predicted_answer": {
-                "type": "string",
-                "minLength": 1,
-                "description": "the short answer that is scored",
-            },
-            "predicted_label": {"type": "string", "description": "not used in open questions; may be empty"},
+            **scored,
+            **companion,
             "raw_model_output": {"type": "string", "description": "what the model wrote, unshortened"},
             "model_name": {"type": "string"},
             "runtime_s": {"type": "number", "minimum": 0},
@@ -138,11 +137,42 @@ def _answer_schema(output: AnswerOutput) -> dict[str, Any]:
     }
 
 
-def _answer_example(case_id: str) -> dict[str, Any]:
+_OPEN_KEYS: tuple[dict[str, Any], dict[str, Any]] = (
+    {
+        "predicted_answer": {
+            "type": "string",
+            "minLength": 1,
+            "description": "the short answer that is scored",
+        }
+    },
+    {"predicted_label": {"type": "string", "description": "not used in open questions; may be empty"}},
+)
+_CHOICE_KEYS: tuple[dict[str, Any], dict[str, Any]] = (
+    {
+        "predicted_label": {
+            "type": "string",
+            "pattern": "^[A-Z]$",
+            "description": "the letter that is scored, one of those in options of question.json",
+        }
+    },
+    {"predicted_answer": {"type": "string", "description": "the text of that option; not scored"}},
+)
+"""What is scored, and what may stand beside it."""
+
+
+def _answer_example(case_id: str, mode: str) -> dict[str, Any]:
+    scored = (
+        {"predicted_answer": "axial", "raw_model_output": "The image is an axial slice."}
+        if mode == "open"
+        else {
+            "predicted_label": "B",
+            "predicted_answer": "axial",
+            "raw_model_output": "The answer is B: axial.",
+        }
+    )
     return {
         "question_id": case_id,
-        "predicted_answer": "axial",
-        "raw_model_output": "The image is an axial slice.",
+        **scored,
         "model_name": "the model that was used",
         "runtime_s": 1.4,
     }

@@ -42,14 +42,18 @@ class VqaTrack(FilePerCase):
             raise CaseFault("wrong_type", f"{path.name} holds a {type(content).__name__}, expected an object")
         if content.get(ID, case.id) != case.id:
             raise CaseFault("wrong_case", f"{path.name} answers {content[ID]!r:.60}, expected {case.id!r}")
-        return self._answer(content, path.name)
+        answer = self._answer(content, path.name)
+        if self.output.mode == "choice" and option_letter(answer, _options(case, self.task)) is None:
+            raise CaseFault(
+                "no_option_named", f"{path.name}: {answer!r:.60} names no option of this question"
+            )
+        return answer
 
     def _answer(self, content: dict[str, Any], name: str) -> str:
-        keys = (LABEL, ANSWER) if self.output.mode == "choice" else (ANSWER,)
-        given = [content[key] for key in keys if content.get(key) not in (None, "")]
-        if not given:
-            raise CaseFault("missing_key", f"{name} has no {' or '.join(keys)} with a text in it")
-        answer = given[0]
+        key = LABEL if self.output.mode == "choice" else ANSWER
+        answer = content.get(key)
+        if answer in (None, ""):
+            raise CaseFault("missing_key", f"{name} has no {key} with a text in it")
         if not isinstance(answer, str):
             raise CaseFault("wrong_type", f"{name}: the answer is a {type(answer).__name__}, expected a text")
         if not answer.strip():
@@ -77,12 +81,9 @@ class VqaTrack(FilePerCase):
         return Outcome(score=float(correct), metrics=metrics)
 
     def _score_choice(self, case: CaseFiles, output: str | None, key: str) -> Outcome:
-        with staged(case):
-            options = read_json(case.input("question.json"))["options"]
-        chosen = None if output is None else option_letter(output, options)
+        chosen = None if output is None else option_letter(output, _options(case, self.task))
         correct = chosen is not None and chosen == key.strip().upper()
-        flags = ("no_option_named",) if output is not None and chosen is None else ()
-        return Outcome(score=float(correct), metrics={"option_accuracy": float(correct)}, flags=flags)
+        return Outcome(score=float(correct), metrics={"option_accuracy": float(correct)})
 
     def aggregate(self, cases: Sequence[Finished]) -> Summary:
         if self.output.mode == "choice":
@@ -92,6 +93,14 @@ class VqaTrack(FilePerCase):
 
     def preview(self, case: CaseFiles, output: str) -> bytes | None:  # noqa: ARG002 - an answer is text
         return None
+
+
+def _options(case: CaseFiles, task: Task) -> Any:
+    """The options of this question: as the agent saw them, else as the reference repeats them."""
+    with staged(case):
+        if case.public is not None:
+            return read_json(case.input("question.json"))["options"]
+        return read_json(case.reference(task.references[0]))["options"]
 
 
 def _is_closed(reference: Mapping[str, Any]) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 from evaluator.metrics.registry import metric_info
 from evaluator.reference_submissions import write_trivial
+from evaluator.score import score
 from evaluator.tracks.base import ReferenceMissing
 
 TRACKS = [
@@ -320,16 +321,42 @@ def test_only_yes_no_questions_enter_the_yes_no_accuracy(stage) -> None:
     assert report.task_score == pytest.approx(1 / 3)
 
 
-def test_multiple_choice_compares_letters(stage) -> None:
+@pytest.mark.parametrize(
+    ("content", "right", "code"),
+    [
+        ({"predicted_label": "B"}, True, None),
+        ({"predicted_label": "(b)"}, True, None),
+        ({"predicted_label": "The answer is B."}, True, None),
+        ({"predicted_label": "A", "predicted_answer": "heart"}, False, None),
+        ({"predicted_label": "B", "predicted_answer": "lung"}, True, None),
+        ({"predicted_label": "D"}, False, "no_option_named"),
+        ({"predicted_label": "A or B"}, False, "no_option_named"),
+        ({"predicted_label": "I cannot tell"}, False, "no_option_named"),
+        ({"predicted_label": "", "predicted_answer": "heart"}, False, "missing_key"),
+        ({"predicted_answer": "B"}, False, "missing_key"),
+        ({"predicted_label": 1}, False, "wrong_type"),
+    ],
+)
+def test_multiple_choice_counts_the_letter_of_this_question(stage, content, right: bool, code) -> None:
     staged = stage("vqa", mode="choice")
-    for case, letter in zip(staged.cases, "ABC", strict=True):
-        write_json(staged.private / case / "answer.json", {"answer": letter})
-    write_json(staged.output("c1"), {"question_id": "c1", "predicted_label": "(a)"})
-    write_json(staged.output("c2"), {"question_id": "c2", "predicted_label": "The answer is B."})
-    write_json(staged.output("c3"), {"question_id": "c3", "predicted_answer": "I cannot tell"})
-    report = staged.score()
-    assert [case.score for case in report.cases] == [1.0, 1.0, 0.0]
-    assert report.cases[2].flags == ("no_option_named",)
+    write_json(staged.private / "c1" / "answer.json", {"answer": "B"})
+    write_json(staged.output("c1"), {"question_id": "c1"} | content)
+    case = staged.case("c1")
+    assert case.score == float(right)
+    assert (case.error.code if case.error else None) == code
+
+
+def test_the_reference_repeats_the_options_for_a_scorer_without_public_data(stage) -> None:
+    staged = stage("vqa", mode="choice")
+    for case in staged.cases:
+        key = {"answer": "B", "options": {"A": "lung", "B": "heart"}}
+        write_json(staged.private / case / "answer.json", key)
+        write_json(
+            staged.output(case), {"question_id": case, "predicted_label": "B" if case != "c3" else "C"}
+        )
+    report = score(staged.task, staged.submission, staged.private, None, staged.manifest, jobs=1)
+    assert [case.status for case in report.cases] == ["scored", "scored", "invalid"]
+    assert report.aggregates["option_accuracy"] == pytest.approx(2 / 3)
 
 
 # --- reports ---

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
+from evaluator.judge.spans import StageSpan
 from evaluator.report import Finite, Unit
 from evaluator.trace import EndReason
 from tasks.schema import Release, Strict, Tier, Track
@@ -31,6 +32,7 @@ class ItemScore(Strict):
     stage: Literal["S1", "S2", "S3"]
     value: Unit | None
     applies: bool
+    agreement: Unit | None = Field(default=None, description="Share of the judge's votes that agree")
 
 
 class RunLimits(Strict):
@@ -98,6 +100,7 @@ class RunRecord(Strict):
     price_source: str | None
     seconds_working: Seconds
     seconds_wall: Seconds
+    stages: tuple[StageSpan, ...] = Field(default=(), description="S1..S5 in order, empty when unscored")
 
     # where it comes from
     started_at: datetime
@@ -113,7 +116,16 @@ class RunRecord(Strict):
     evaluator_environment: str | None
     judge: Literal["rules", "llm"] | None
     judge_model: str | None
+    judge_sha256: str | None = Field(default=None, description="Of an LLM judge's settings and words")
+    judge_same_family: bool | None = Field(
+        default=None, description="The judge's model is of the agent's provider"
+    )
+    judge_votes: Count | None = None
+    judge_alpha: Finite | None = Field(default=None, description="Krippendorff's alpha of the judge's votes")
+    judge_tokens: Count | None = None
+    judge_cost_usd: Finite | None = None
     rubric_sha256: str | None
+    evidence_sha256: str | None = Field(default=None, description="Of what the judge was shown")
     limits: RunLimits
     cpu_count: Count
     memory_mb: Count

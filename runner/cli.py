@@ -17,6 +17,7 @@ import typer
 
 if TYPE_CHECKING:
     from runner.execute import Outcome
+    from runner.rejudge import Rejudged
 
 EXIT_USAGE, EXIT_ENVIRONMENT, EXIT_UNSCORED, EXIT_INTERRUPTED = 2, 3, 4, 130
 
@@ -64,6 +65,10 @@ DataDir = Annotated[Path, typer.Option(help="Where staged data lie (phantoms are
 Sandbox = Annotated[SandboxName, typer.Option(help="What isolates the agent; auto prefers Docker.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else there.")]
 AgentsFile = Annotated[Path | None, typer.Option("--agents", help="YAML file with more agent profiles.")]
+JudgeName = Annotated[
+    str, typer.Option(help="Who judges: 'rules' (no key), 'llm', or a profile of --judges.")
+]
+JudgesFile = Annotated[Path | None, typer.Option("--judges", help="YAML file with judge profiles.")]
 
 
 @app.command()
@@ -86,6 +91,8 @@ def run(
     tokens: Annotated[int | None, typer.Option(min=1)] = None,
     cost_usd: Annotated[float | None, typer.Option(min=0)] = None,
     agents: AgentsFile = None,
+    judge: JudgeName = "rules",
+    judges: JudgesFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Run one cell: agent x task x tier, one repeat. A run that is done is not repeated."""
@@ -95,7 +102,7 @@ def run(
 
     asked = {"wall_seconds": wall_seconds, "turns": turns, "tokens": tokens, "cost_usd": cost_usd}
     limits = {name: value for name, value in asked.items() if value is not None}
-    options = Options(runs_dir, data, sandbox.value, network.value, limits, agents)
+    options = Options(runs_dir, data, sandbox.value, network.value, limits, agents, judge, judges)
     cell = Cell(task, Tier(tier.value), Release(release.value), agent, repeat)
     with _watched(str(cell), quiet=as_json) as watch:
         outcome = run_cell(cell, options, watch)
@@ -114,12 +121,26 @@ def regrade(
 
 @app.command()
 def rejudge(
-    run: Path, data: DataDir = Path("data"), sandbox: Sandbox = SandboxName.AUTO, as_json: AsJson = False
+    run: Annotated[list[Path], typer.Argument(help="Run folders, or folders of runs.")],
+    judge: JudgeName = "rules",
+    judges: JudgesFile = None,
+    jobs: Annotated[int, typer.Option(min=1, max=64, help="Runs judged at a time.")] = 4,
+    data: DataDir = Path("data"),
+    as_json: AsJson = False,
 ) -> None:
-    """Judge a finished run's stored trace again; neither agent nor evaluator runs."""
-    from runner.execute import rejudge as rejudge_run
+    """Judge stored traces again; neither agent nor evaluator runs. What this judge has judged already costs nothing."""
+    from runner.judges import load_judge
+    from runner.rejudge import find_runs, rejudge_all
 
-    _report(rejudge_run(_run_folder(run), data, sandbox.value), as_json)
+    results: list[Rejudged] = []
+    for result in rejudge_all(find_runs(run), data, load_judge(judge, judges), jobs):
+        results.append(result)
+        print(f"{result.state}: {result.folder}", file=sys.stderr)
+    _print_rows([result.row() for result in sorted(results, key=lambda one: one.folder)], as_json)
+    if code := max(result.exit_code for result in results):
+        raise typer.Exit(code)
+    if any(result.state == "incomplete" for result in results):
+        raise typer.Exit(EXIT_UNSCORED)
 
 
 @app.command("list")

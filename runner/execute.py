@@ -15,13 +15,13 @@ from typing import Literal
 
 from evaluator.errors import detect_errors
 from evaluator.files import sha256_file, write_atomic
-from evaluator.judge.evidence import Evidence, collect_evidence
 from evaluator.judge.inputs import public_shapes
 from evaluator.judge.judgement import Judgement
-from evaluator.judge.rules import judge_by_rules
+from evaluator.judge.material import Assignment, Material, material_of
+from evaluator.judge.spans import StageSpan, stage_spans
 from evaluator.report import TaskReport
 from evaluator.rubric import load_rubric
-from evaluator.submission import collect, process_folder
+from evaluator.submission import collect
 from evaluator.trace import End, EndReason, TraceError, read_trace
 from hf_datasets.records import RunRecord, dump_record, load_record
 from runner import cell as files
@@ -30,6 +30,7 @@ from runner.agents.base import Agent
 from runner.cell import Cell, CellFile, is_done, locked, require_room, set_aside
 from runner.errors import EnvironmentProblem
 from runner.evaluate import EvaluationFailed, evaluate
+from runner.judges import Judge, RulesJudge, is_same_family, load_judge
 from runner.limits import Budget
 from runner.provenance import code_digest, hardware, harness_version
 from runner.sandbox import choose_backend
@@ -53,6 +54,8 @@ class Options:
     network: Network = "none"
     limits: dict[str, float | int] | None = None
     agents_file: Path | None = None
+    judge: str = "rules"
+    judges_file: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -78,13 +81,14 @@ def run_cell(cell: Cell, options: Options, watch: Watch | None = None) -> Outcom
     with locked(folder):
         if is_done(folder):
             return Outcome("already", folder, load_record(folder / files.RECORD))
+        judge = load_judge(options.judge, options.judges_file)
         backend = choose_backend(options.sandbox)
         backend.reap()
         if not agent_has_finished(folder):
             agent = load_agent(cell.agent, options.agents_file)
             prepared = prepare(cell, agent, options, backend)
             run_agent(prepared, agent, backend, watch)
-        return finish(folder, options.data, backend)
+        return finish(folder, options.data, backend, judge)
 
 
 def agent_has_finished(folder: Path) -> bool:
@@ -228,7 +232,7 @@ def run_agent(prepared: Prepared, agent: Agent, backend: Backend, watch: Watch |
             session.end(EndReason.AGENT_STOP, "the agent returned without submitting")
 
 
-def finish(folder: Path, data_root: Path, backend: Backend) -> Outcome:
+def finish(folder: Path, data_root: Path, backend: Backend, judge: Judge) -> Outcome:
     """Collect, evaluate, judge and seal; steps whose file is there already are not repeated."""
     run = Run.load(folder, data_root)
     if not run.end.reason.is_agents:
@@ -241,8 +245,8 @@ def finish(folder: Path, data_root: Path, backend: Backend) -> Outcome:
     except EvaluationFailed as error:
         return _leave_unscored(run, str(error))
     if not (folder / files.JUDGEMENT).is_file():
-        run.judge()
-    return run.seal(backend)
+        run.judge(judge)
+    return run.seal(backend.environment_digest("evaluator"))
 
 
 def _leave_unscored(run: Run, detail: str) -> Outcome:
@@ -252,7 +256,10 @@ def _leave_unscored(run: Run, detail: str) -> Outcome:
 
 
 def regrade(folder: Path, data_root: Path, sandbox: str) -> Outcome:
-    """Evaluate the stored submission again (a corrected metric, say) and seal a record that supersedes the old one."""
+    """Evaluate the stored submission again (a corrected metric, say) and seal a record that supersedes the old one.
+
+    The judgement stays.
+    """
     with locked(folder):
         backend = choose_backend(sandbox)
         run = Run.load(folder, data_root)
@@ -260,16 +267,24 @@ def regrade(folder: Path, data_root: Path, sandbox: str) -> Outcome:
             run.evaluate(backend)
         except EvaluationFailed as error:
             raise EnvironmentProblem(f"{folder}: {error}; the old report stays") from None
-        run.judge()
-        return run.seal(backend)
+        if not (folder / files.JUDGEMENT).is_file():
+            run.judge(RulesJudge())
+        return run.seal(backend.environment_digest("evaluator"))
 
 
-def rejudge(folder: Path, data_root: Path, sandbox: str) -> Outcome:
-    """Judge the stored trace again and seal a record that supersedes the old one; agent and evaluator do not run."""
+def rejudge(folder: Path, data_root: Path, judge: Judge) -> Outcome:
+    """Judge the stored trace again and seal a record that supersedes the old one; agent and evaluator do not run.
+
+    Where this judge has nothing left to decide, nothing is asked and nothing is written.
+    """
     with locked(folder):
+        if not is_done(folder):
+            raise EnvironmentProblem(f"{folder}: the run is not done; run the cell again first")
         run = Run.load(folder, data_root)
-        run.judge()
-        return run.seal(choose_backend(sandbox))
+        before = load_record(folder / files.RECORD)
+        if not run.judge(judge) and before.judgement_sha256 == sha256_file(folder / files.JUDGEMENT):
+            return Outcome("already", folder, before)
+        return run.seal(before.evaluator_environment)
 
 
 @dataclass(frozen=True)
@@ -314,28 +329,38 @@ class Run:
             write_atomic(previews / name, picture)
         self._replace(files.REPORT, evaluation.report_bytes)
 
-    def judge(self) -> None:
-        judgement = judge_by_rules(self.evidence(), load_rubric(self.task.track), self.cell.tier)
+    def judge(self, judge: Judge) -> bool:
+        """Write ``judgement.json``; False when the judge has nothing to add to the one that is there."""
+        path = self.folder / files.JUDGEMENT
+        earlier = Judgement.model_validate_json(path.read_bytes()) if path.is_file() else None
+        judgement = judge.judge(self.material(), load_rubric(self.task.track), self.cell.tier, earlier)
+        if judgement is earlier:
+            return False
+        if judge.model is not None:
+            judgement = judgement.model_copy(
+                update={"same_family": is_same_family(judge.model, self.cell.model)}
+            )
         self._replace(files.JUDGEMENT, judgement.model_dump_json(indent=1) + "\n")
+        return True
 
-    def evidence(self) -> Evidence:
-        return collect_evidence(
-            self.folder / files.TRACE,
-            process_folder(self.folder / files.SUBMISSION),
-            self.task,
-            self.manifest.case_ids(),
+    def material(self) -> Material:
+        return material_of(
+            Assignment.of(self.task, self.cell.tier, len(self.manifest.cases)),
+            read_trace(self.folder / files.TRACE),
+            self.folder / files.SUBMISSION,
             public_shapes(self.manifest),
+            gpus=self.cell.gpus,
         )
 
-    def seal(self, backend: Backend) -> Outcome:
+    def seal(self, evaluator_environment: str | None) -> Outcome:
         """Write ``record.json``, last of all: its presence means that the run is done."""
         report = TaskReport.model_validate_json((self.folder / files.REPORT).read_bytes())
         judgement = Judgement.model_validate_json((self.folder / files.JUDGEMENT).read_bytes())
-        codes = detect_errors(read_trace(self.folder / files.TRACE), self.evidence(), report)
-        names = tuple(sorted({f"{code.code}.{code.subtype}" for code in codes}))
-        record = assemble_record(
-            self.sealed(report, judgement, names, backend.environment_digest("evaluator"))
-        )
+        material = self.material()
+        codes = (*detect_errors(material.events, material.evidence, report), *judgement.tags)
+        names = tuple(sorted({code.name for code in codes}))
+        spans = stage_spans(material.events, material.evidence)
+        record = assemble_record(self.sealed(report, judgement, names, evaluator_environment, spans))
         self._replace(files.RECORD, dump_record(record))
         (self.folder / files.UNSCORED).unlink(missing_ok=True)
         return Outcome("scored", self.folder, record)
@@ -346,9 +371,18 @@ class Run:
         judgement: Judgement | None,
         codes: tuple[str, ...],
         evaluator_environment: str | None = None,
+        spans: tuple[StageSpan, ...] = (),
     ) -> Sealed:
         return Sealed(
-            self.folder, self.cell, self.task, self.end, report, judgement, codes, evaluator_environment
+            self.folder,
+            self.cell,
+            self.task,
+            self.end,
+            report,
+            judgement,
+            codes,
+            evaluator_environment,
+            spans,
         )
 
     def _replace(self, name: str, data: str | bytes) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from evaluator import stages
 from evaluator.files import sha256_file
 from evaluator.judge.judgement import Judgement
+from evaluator.judge.spans import StageSpan
 from evaluator.report import TaskReport
 from evaluator.trace import End, EndReason
 from hf_datasets.records import ItemScore, RunLimits, RunRecord
@@ -30,6 +31,7 @@ class Sealed:
     judgement: Judgement | None
     error_codes: tuple[str, ...]
     evaluator_environment: str | None
+    stages: tuple[StageSpan, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ def score(run: Sealed) -> Scores:
 def assemble_record(run: Sealed, end_reason_detail: str | None = None) -> RunRecord:
     """The record of a run; the same folder always gives the same record."""
     cell, end, report, judgement = run.cell, run.end, run.report, run.judgement
+    panel = judgement.panel if judgement else None
     scores = score(run)
     # The end of the run, not the time of sealing: a record can be assembled again, bit for bit.
     finished = cell.created_at.astimezone(UTC) + timedelta(seconds=end.wall_seconds)
@@ -103,6 +106,7 @@ def assemble_record(run: Sealed, end_reason_detail: str | None = None) -> RunRec
         price_source=cell.price_source,
         seconds_working=end.working_seconds,
         seconds_wall=end.wall_seconds,
+        stages=run.stages,
         started_at=cell.created_at,
         finished_at=finished,
         harness_version=cell.harness_version,
@@ -116,7 +120,14 @@ def assemble_record(run: Sealed, end_reason_detail: str | None = None) -> RunRec
         evaluator_environment=run.evaluator_environment,
         judge=judgement.judge if judgement else None,
         judge_model=judgement.judge_model if judgement else None,
+        judge_sha256=judgement.judge_sha256 if judgement else None,
+        judge_same_family=judgement.same_family if judgement else None,
+        judge_votes=panel.size if panel else None,
+        judge_alpha=panel.alpha if panel else None,
+        judge_tokens=panel.tokens_in + panel.tokens_out if panel else None,
+        judge_cost_usd=panel.cost_usd if panel else None,
         rubric_sha256=judgement.rubric_sha256 if judgement else None,
+        evidence_sha256=judgement.evidence_sha256 if judgement else None,
         limits=RunLimits.model_validate(cell.limits.model_dump()),
         cpu_count=cell.cpu_count,
         memory_mb=cell.memory_mb,
@@ -135,7 +146,9 @@ def _items(judgement: Judgement | None) -> tuple[ItemScore, ...]:
     if judgement is None:
         return ()
     return tuple(
-        ItemScore(id=item.id, stage=item.stage, value=item.value, applies=item.applies)
+        ItemScore(
+            id=item.id, stage=item.stage, value=item.value, applies=item.applies, agreement=item.agreement
+        )
         for item in judgement.items
     )
 

@@ -65,6 +65,10 @@ class LlmJudge:
     settings: LlmSettings
     endpoint: Endpoint
 
+    @property
+    def model(self) -> str:
+        return self.settings.model
+
     def judge(
         self, material: Material, rubric: Rubric, tier: Tier, earlier: Judgement | None = None
     ) -> Judgement:

@@ -248,6 +248,8 @@ def test_reports_differ_with_the_films_and_pass_their_check(script, tmp_path):
         ("Is the heart enlarged?", "no"),
         ("In what plane is this image?", "PA"),
         ("What organ is shown?", "lungs"),
+        ("What part of the body is this?", "chest"),
+        ("How many lungs are there?", "2"),
     ],
 )
 def test_questions_about_a_drawn_film(script, tmp_path, question, answer):

@@ -45,6 +45,17 @@ PARTS = {
     "eye": r"optic|retina|\beye\b|macula|fundus",
     "spine": r"\bspine\b|vertebra",
 }
+FORMS = {
+    "modality": r"modality|(type|kind) of (imag|scan|study)|how was .*(taken|acquired|obtained)",
+    "plane": r"\bplane\b|orientation|\bview\b|projection",
+    "side": r"which (side|lung|hemithorax)|what side|where|located|location",
+    "finding": r"abnormal|finding|wrong|diagnos|patholog|disease",
+    "count": r"^how many",
+    "region": r"body part|part of the body|region",
+    "organ": r"organ",
+}
+REGIONS = {"brain": "head"}
+ORGANS = {"chest": "lungs"}
 
 
 def load(folder, _task):
@@ -171,12 +182,13 @@ def side_in(question):
 
 
 def yes_or_no(question, rgb):
+    """Whether what is asked holds in the picture; None where the words select nothing that is measured."""
     seen = look_at(rgb)
     findings = findings_of(rgb, seen)
     asked, side = named(FINDINGS, question), side_in(question)
     if re.search(r"\bnormal\b|unremarkable|\bclear\b", question):
         return not any(findings.values())
-    if re.search(r"abnormal", question):
+    if "abnormal" in question:
         return any(findings.values())
     if asked:
         return all(side in findings.get(name, []) if side else bool(findings.get(name)) for name in asked)
@@ -185,78 +197,85 @@ def yes_or_no(question, rgb):
     facts = [seen["modality"] == name for name in named(MODALITIES, question)]
     facts += [seen["plane"] == name for name in named(PLANES, question)]
     facts += [shows(name, rgb, seen) for name in named(PARTS, question)]
-    return bool(facts) and all(facts)
+    return all(facts) if facts else None
 
 
 def short_answer(question, rgb):
+    """A word or two; empty where the words select nothing that is measured."""
     seen = look_at(rgb)
-    if re.search(
-        r"modality|type of (imag|scan|study)|kind of (imag|scan|study)|how was .*(taken|acquired|obtained)",
-        question,
-    ):
-        return seen["modality"]
-    if re.search(r"\bplane\b|orientation|\bview\b|projection", question):
-        return seen["plane"] or "axial"
     findings = findings_of(rgb, seen)
-    if re.search(r"which (side|lung|hemithorax)|what side|where|located|location", question):
-        sides = next((findings[name] for name in named(FINDINGS, question) if findings.get(name)), [])
-        side = "both" if len(sides) == 2 else [*sides, "right"][0] or "right"
-        return f"{side} lung{'s' * (side == 'both')}" if "which lung" in question else side
-    if re.search(r"abnormal|finding|wrong|diagnos|patholog|disease", question):
+    form = next(iter(named(FORMS, question)), "")
+    if form == "finding":
         return next((name for name, sides in findings.items() if sides), "none")
-    if re.search(r"organ|body part|part of the body|region|anatom|structure|shown|system", question):
-        return {"chest": "lungs", "abdomen": "abdomen"}.get(seen["part"], seen["part"])
-    return seen["part"]
+    if form == "side":
+        return side_answer(question, findings)
+    if form == "count":
+        return "2" if set(named(PARTS, question)) & {"lung", "kidney"} else "1"
+    if form == "organ" and seen["part"] == "abdomen":
+        return "spleen" if re.search(r"right side of the (image|picture|scan)", question) else "liver"
+    names = {
+        "modality": seen["modality"],
+        "plane": seen["plane"],
+        "region": REGIONS.get(seen["part"], seen["part"]),
+    }
+    return {**names, "organ": ORGANS.get(seen["part"], seen["part"])}.get(form, "")
 
 
-# --- the candidates ---------------------------------------------------------------------------------------------------
+def side_answer(question, findings):
+    """The side of the finding that is asked for, as the question calls it."""
+    sides = next((findings[name] for name in named(FINDINGS, question) if findings.get(name)), [])
+    if len(sides) != 1 or not sides[0]:
+        return "both" if sides and sides[0] else ""
+    return f"{sides[0]} lung" if "which lung" in question else sides[0]
+
+
+# --- the candidates: an answer, and whether the picture was measured for it -------------------------------------------
 
 
 def by_rules(item):
     question, rgb = item["question"], item["rgb"]
-    return (
-        ("yes" if yes_or_no(question, rgb) else "no")
-        if CLOSED.match(question)
-        else short_answer(question, rgb)
-    )
+    if CLOSED.match(question):
+        truth = yes_or_no(question, rgb)
+        return ("yes" if truth else "no"), truth is not None
+    text = short_answer(question, rgb)
+    return text or commonest(question), bool(text)
 
 
 def by_kind(item):
-    """Modality, plane and part only; everything else gets the commonest answer."""
+    """Modality and plane only."""
     question, seen = item["question"], look_at(item["rgb"])
-    if not CLOSED.match(question):
-        return (
-            seen["modality"] if "imag" in question else seen["plane"] if "plane" in question else seen["part"]
-        )
-    return "yes" if seen["modality"] in named(MODALITIES, question) else "no"
+    if CLOSED.match(question):
+        asked = named(MODALITIES, question)
+        return ("yes" if seen["modality"] in asked else "no"), bool(asked)
+    form = next(iter(named(FORMS, question)), "")
+    known = seen[form] if form in ("modality", "plane") else ""
+    return known or commonest(question), bool(known)
 
 
 def by_prior(item):
+    return commonest(item["question"]), False
+
+
+def commonest(question):
     """The commonest answer to the form of the question; the picture is not looked at."""
-    question = item["question"]
     if CLOSED.match(question):
         return "no"
-    return (
-        "axial"
-        if "plane" in question
-        else "X-ray"
-        if "imag" in question
-        else "right"
-        if "which" in question
-        else "chest"
-    )
+    form = next(iter(named(FORMS, question)), "")
+    return {"modality": "X-ray", "plane": "axial", "side": "right", "count": "1"}.get(form, "chest")
 
 
 def timed(answer):
-    """The answer with the seconds it took; an option's letter where the question offers options."""
+    """The answer with the seconds it took, in the form that ``save`` writes."""
 
     def run(item):
         start = time.monotonic()
-        text = answer(item)
+        text, measured = answer(item)
+        seconds = time.monotonic() - start
         return {
             "name": item["name"],
             "answer": text,
-            "seconds": time.monotonic() - start,
+            "measured": measured,
+            "seconds": seconds,
             "options": item["options"],
         }
 
@@ -266,11 +285,9 @@ def timed(answer):
 METHODS = {"rules": timed(by_rules), "coarse": timed(by_kind), "prior": timed(by_prior)}
 
 
-def quality(item, result, predict):
-    """1 where the answer changes for a blank, a mirrored or an inverted picture, so that it rests on this one."""
-    rgb = item["rgb"]
-    others = (np.full_like(rgb, 128), rgb[:, ::-1], 255 - rgb)
-    return float(any(predict({**item, "rgb": other})["answer"] != result["answer"] for other in others))
+def quality(_item, result, _predict):
+    """1 where the question's words led to a measurement of the picture, 0 where the commonest answer had to do."""
+    return float(result["measured"])
 
 
 def letter_of(result):

@@ -6,6 +6,14 @@ from difflib import get_close_matches
 
 FAMILIES: dict[str, str] = {
     "kidney-seg-task": "kits",
+    "pancreas-seg-task": "pants",
+    "pancreas-oar-seg-task": "pants",
+    "liver-seg-task": "msd",
+    "colon-seg-task": "msd",
+    "hepaticvessel-seg-task": "msd",
+    "spleen-seg-task": "msd",
+    "heart-seg-task": "msd",
+    "prostate-seg-task": "msd",
     "ldct-denoising-task": "simnict",
     "vqa-rad-task": "vqa_rad",
     "iu-xray-report-task": "openi",

@@ -32,6 +32,16 @@ def ct(folder: Path, rng: np.random.Generator) -> None:
     nib.save(nib.Nifti1Image(volume, np.diag([-0.8, 0.8, 5.0, 1.0])), folder / "ct.nii.gz")
 
 
+def cardiac_mr(folder: Path, rng: np.random.Generator) -> None:
+    volume = rng.gamma(2, 90, (16, 18, 6)).astype(np.int16)
+    nib.save(nib.Nifti1Image(volume, np.diag([1.25, 1.25, 1.4, 1.0])), folder / "mri.nii.gz")
+
+
+def prostate_mr(folder: Path, rng: np.random.Generator) -> None:
+    both = rng.gamma(2, 90, (16, 18, 6, 2)).astype(np.int16)
+    nib.save(nib.Nifti1Image(both, np.diag([0.6, 0.6, 3.6, 1.0])), folder / "mri.nii.gz")
+
+
 def slice_of_ct(folder: Path, rng: np.random.Generator) -> None:
     np.save(folder / "input.npy", rng.normal(40, 60, (64, 64)).astype(np.float32))
 
@@ -56,6 +66,14 @@ def smear(folder: Path, rng: np.random.Generator) -> None:
 
 INPUTS: dict[str, Callable[[Path, np.random.Generator], None]] = {
     "kidney-seg-task": ct,
+    "pancreas-seg-task": ct,
+    "pancreas-oar-seg-task": ct,
+    "liver-seg-task": ct,
+    "colon-seg-task": ct,
+    "hepaticvessel-seg-task": ct,
+    "spleen-seg-task": ct,
+    "heart-seg-task": cardiac_mr,
+    "prostate-seg-task": prostate_mr,
     "ldct-denoising-task": slice_of_ct,
     "vqa-rad-task": question,
     "iu-xray-report-task": study,

@@ -10,7 +10,7 @@ import pytest
 
 from evaluator.metrics import lpips, mlrg
 from evaluator.metrics.chest import LABELS
-from evaluator.metrics.meteor import exact_stem_meteor
+from evaluator.metrics.meteor import exact_stem_meteor, wordnet_meteor
 from evaluator.metrics.radgraph import Graph, graph_f1
 from evaluator.metrics.text import bleu, rouge_l
 
@@ -134,6 +134,42 @@ def test_exact_and_stem_meteor() -> None:
     a, b = "the heart is enlarged in size", "the heart size is normal"
     expected = score_module.single_meteor_score(b.split(), a.split(), wordnet=NoSynonyms())
     assert meteor(a, b) == pytest.approx(expected)
+
+
+def tiny_wordnet(weights: Path) -> Path:
+    """A WordNet of one synset, in the dictionary format: doctor and physician."""
+    folder = weights / "corpora" / "wordnet"
+    folder.mkdir(parents=True)
+    kinds = [
+        "adj.all",
+        "adj.pert",
+        "adv.all",
+        *(f"noun.{n}" for n in range(26)),
+        *(f"verb.{n}" for n in range(15)),
+        "adj.ppl",
+    ]
+    (folder / "lexnames").write_text("".join(f"{n:02}\t{name}\t1\n" for n, name in enumerate(kinds)))
+    for part in ("noun", "verb", "adj", "adv"):
+        for kind in ("index", "data"):
+            (folder / f"{kind}.{part}").write_text("")
+        (folder / f"{part}.exc").write_text("")
+    (folder / "data.adj").write_text("  1 WordNet 3.0 Copyright of no one\n")
+    (folder / "data.noun").write_text("00000000 18 n 02 doctor 0 physician 0 000 | who treats the ill\n")
+    (folder / "index.noun").write_text("doctor n 1 0 1 0 00000000\nphysician n 1 0 1 0 00000000\n")
+    (folder / "index.sense").write_text("doctor%1:18:00:: 00000000 1 0\nphysician%1:18:00:: 00000000 1 0\n")
+    return weights
+
+
+def test_meteor_with_a_wordnet_from_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = pytest.importorskip("nltk.data")
+    monkeypatch.setattr(data, "path", list(data.path))
+    weights = tiny_wordnet(tmp_path)
+    assert "meteor" not in mlrg.available(weights)
+    meteor, without = wordnet_meteor(weights), exact_stem_meteor()
+    said, meant = "the doctor saw a mass", "the physician saw a mass"
+    assert meteor(said, meant) > 0.99 > without(said, meant)
+    assert meteor(said, said) == 1.0
+    assert meteor("", meant) == 0.0
 
 
 def test_lpips_names_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,11 @@ FAMILIES: dict[str, str] = {
     "vqa-rad-task": "vqa_rad",
     "iu-xray-report-task": "openi",
     "bccd-det-task": "bccd",
+    "aeropath-seg-task": "aeropath",
+    "tsg-multiorgan-seg-task": "totalsegmentator",
+    "feta-seg-task": "feta",
+    "panther-t1-seg-task": "panther",
+    "panther-t2-seg-task": "panther",
 }
 
 

@@ -117,6 +117,13 @@ _ALL = (
         "option_accuracy", "Share of answers whose option letter is the reference's.", _UNIT, "higher", _OURS
     ),
     MetricInfo(
+        "parse_rate",
+        "Share of questions with an answer that names one of its options.",
+        _UNIT,
+        "higher",
+        _OURS,
+    ),
+    MetricInfo(
         "token_f1",
         "F1 of the bags of normalised tokens.",
         _UNIT,

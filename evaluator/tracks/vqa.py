@@ -23,6 +23,8 @@ from evaluator.tracks.base import (
 from tasks.schema import AnswerOutput, Task
 
 ID, ANSWER, LABEL = "question_id", "predicted_answer", "predicted_label"
+OPEN_METRICS = ("exact_match_normalised", "token_f1", "em_f1_mean", "yes_no_accuracy", "open_exact_match")
+CHOICE_METRICS = ("option_accuracy", "parse_rate")
 
 
 class VqaTrack(FilePerCase):
@@ -83,12 +85,11 @@ class VqaTrack(FilePerCase):
     def _score_choice(self, case: CaseFiles, output: str | None, key: str) -> Outcome:
         chosen = None if output is None else option_letter(output, _options(case, self.task))
         correct = chosen is not None and chosen == key.strip().upper()
-        return Outcome(score=float(correct), metrics={"option_accuracy": float(correct)})
+        metrics = {"option_accuracy": float(correct), "parse_rate": float(chosen is not None)}
+        return Outcome(score=float(correct), metrics=metrics)
 
     def aggregate(self, cases: Sequence[Finished]) -> Summary:
-        if self.output.mode == "choice":
-            return Summary(headline(cases), {"option_accuracy": headline(cases)})
-        names = ("exact_match_normalised", "token_f1", "em_f1_mean", "yes_no_accuracy", "open_exact_match")
+        names = CHOICE_METRICS if self.output.mode == "choice" else OPEN_METRICS
         return Summary(headline(cases), {name: mean_of(cases, name) for name in names})
 
     def preview(self, case: CaseFiles, output: str) -> bytes | None:  # noqa: ARG002 - an answer is text

@@ -151,7 +151,7 @@ def option_letter(text: str, options: Mapping[str, str] | Sequence[str]) -> str 
         article "A" or pronoun "I" never decides.
     """
     choices = _choices(options)
-    text = unicodedata.normalize("NFKC", text).strip()
+    text = " ".join(unicodedata.normalize("NFKC", text).split())
     if bare := _BARE_LETTER.match(text):
         return _option(str(bare[1]), choices)
     declared = [match for match in _DECLARATION.finditer(text) if _declares(match, choices)]

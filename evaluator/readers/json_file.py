@@ -15,7 +15,8 @@ MAX_BYTES = 8 * MEGABYTE
 MAX_ITEMS = 200_000
 MAX_DEPTH = 32
 
-_STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+# A string without end swallows the rest, so that no start of a string is looked at twice.
+_STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
 def read_json(

@@ -726,6 +726,8 @@ _texts(
         "number_of_100000_digits": ("bad_json", "[" + "9" * 100_000 + "]"),
         "duplicate_key": ("duplicate_key", '{"answer": "a", "answer": "b"}'),
         "duplicate_key_inside": ("duplicate_key", '{"boxes": [{"x1": 1, "x1": 2}]}'),
+        "endless_string_of_quotes": ("bad_json", '"' + '\\"' * 2_000_000),
+        "endless_string_in_brackets": ("bad_json", '["' + '\\"' * 2_000_000),
         "half_a_pair": ("lone_surrogate", '{"answer": "\\ud800"}'),
         "half_a_pair_as_key": ("lone_surrogate", '{"\\udfff": 1}'),
         "utf_16": ("not_utf8", '{"answer": "no"}'.encode("utf-16")),

@@ -18,7 +18,13 @@ from hf_datasets.phantoms.marker import RealImage
 from hf_datasets.phantoms.shapes import Rng, rng_for
 
 ILLNESSES = ("none", "mass", "emphysema", "consolidation", "mass")
-LUNGS = ("lung_upper_lobe_left", "lung_lower_lobe_left", "lung_upper_lobe_right", "lung_middle_lobe_right", "lung_lower_lobe_right")
+LUNGS = (
+    "lung_upper_lobe_left",
+    "lung_lower_lobe_left",
+    "lung_upper_lobe_right",
+    "lung_middle_lobe_right",
+    "lung_lower_lobe_right",
+)
 
 
 def generate(out: Path, seed: int) -> dict[str, RealImage]:
@@ -32,7 +38,9 @@ def generate(out: Path, seed: int) -> dict[str, RealImage]:
 def _write_case(folder: Path, illness: str, rng: Rng) -> None:
     step, thickness = float(np.round(rng.uniform(3.0, 3.25), 3)), float(rng.choice([3.25, 3.5]))
     centre = (0.0, 8.0, 274.0)
-    grid = Grid((round(232 / thickness), round(208 / step), round(296 / step)), (thickness, step, step), centre)
+    grid = Grid(
+        (round(232 / thickness), round(208 / step), round(296 / step)), (thickness, step, step), centre
+    )
     canvas = draw_body(grid, Person(girth=float(rng.uniform(0.7, 1.2))), rng)
     lungs = canvas.of(*LUNGS)
     tree = grow(lambda point: _is_in(canvas, lungs, point), rng)
@@ -63,7 +71,9 @@ def _is_in(canvas: Canvas, lungs: np.ndarray, point: np.ndarray) -> bool:
 def _illness(kind: str, tree: list[Branch], rng: Rng) -> list[Part]:
     """What is drawn around the ends of a few branches, or nothing."""
     ends = [branch.end for branch in tree if branch.radius < 4 and abs(branch.end[0]) > 50]
-    chosen = [ends[int(i)] for i in rng.choice(len(ends), min(len(ends), 1 if kind == "mass" else 6), replace=False)]
+    chosen = [
+        ends[int(i)] for i in rng.choice(len(ends), min(len(ends), 1 if kind == "mass" else 6), replace=False)
+    ]
     radius = {"none": 0.0, "mass": 17.0, "emphysema": 9.0, "consolidation": 11.0}[kind]
     return [
         egg("illness", kind, (float(x), float(y), float(z)), tuple(radius * rng.uniform(0.8, 1.2, 3)))

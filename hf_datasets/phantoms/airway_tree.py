@@ -32,14 +32,16 @@ def grow(inside: Inside, rng: Rng) -> list[Branch]:
     top, carina = np.array([0.0, -8, 440]), np.array([0.0, 14, 282])
     branches = [Branch(top, carina, float(rng.uniform(8.5, 10)))]
     for side, reach in ((-1, 44), (1, 56)):
-        end = carina + (side * reach, 4, -0.62 * reach)
+        end = carina + np.array([side * reach, 4, -0.62 * reach])
         branches.append(Branch(carina, end, float(rng.uniform(6.0, 7.0))))
         heading = (end - carina) / np.linalg.norm(end - carina)
         branches += _fork(end, heading, 0.8 * branches[-1].radius, inside, rng, 2)
     return branches
 
 
-def _fork(start: Point, heading: Point, radius: float, inside: Inside, rng: Rng, generation: int) -> Iterator[Branch]:
+def _fork(
+    start: Point, heading: Point, radius: float, inside: Inside, rng: Rng, generation: int
+) -> Iterator[Branch]:
     """Two or three daughters, turned away from each other; each forks on."""
     if generation > _GENERATIONS or radius < _THINNEST_MM:
         return
@@ -68,7 +70,9 @@ def covered(canvas: Canvas, branches: list[Branch], wall: float) -> Mask:
             slice(*np.searchsorted(axis, (min(p, q) - reach, max(p, q) + reach)))
             for axis, p, q in zip(axes, a, b, strict=True)
         )
-        grid = np.stack(np.meshgrid(*(axis[part] for axis, part in zip(axes, window, strict=True)), indexing="ij"), -1)
+        grid = np.stack(
+            np.meshgrid(*(axis[part] for axis, part in zip(axes, window, strict=True)), indexing="ij"), -1
+        )
         along = np.clip((grid - a) @ (b - a) / ((b - a) @ (b - a)), 0, 1)
         mask[window] |= ((grid - a - along[..., None] * (b - a)) ** 2).sum(-1) < reach**2
     return mask

@@ -34,7 +34,8 @@ class Person:
 
 def spine_y(z: float) -> float:
     """How far back the vertebral bodies lie at a height."""
-    return float(np.interp(z, *zip(*_SPINE_Y, strict=True)))
+    heights, places = zip(*_SPINE_Y, strict=True)
+    return float(np.interp(z, heights, places))
 
 
 def vertebra_heights() -> dict[str, tuple[float, float]]:
@@ -81,7 +82,9 @@ def _hull(person: Person) -> Iterator[Part]:
     for tissue, less in (("fat", 0.0), ("muscle", fat)):
         knots = tuple((z, x, y, rx - less, ry - less) for z, x, y, rx, ry in outline)
         yield tube("", tissue, *knots, power=2.3)
-    inside = tuple((z, x, y - 4, rx - fat - 14, ry - fat - 14) for z, x, y, rx, ry in outline if -150 <= z < 300)
+    inside = tuple(
+        (z, x, y - 4, rx - fat - 14, ry - fat - 14) for z, x, y, rx, ry in outline if -150 <= z < 300
+    )
     yield tube("", "fat", *inside, power=2.3)
     yield egg("", "muscle", (0, -8, 555), (82, 102, 92))
     for _, side in SIDES:
@@ -97,7 +100,9 @@ def _spine() -> Iterator[Part]:
         yield tube(label, "marrow", *_drum(z, half - 4, 0, y, wide - 3.5, wide * 0.72 - 3.5), power=2.5)
     yield tube("vertebrae_S1", "bone", *_drum(-48, 13, 0, 54, 34, 18))
     yield tube("sacrum", "bone", (-61.5, 0, 58, 46, 20), (-100, 0, 74, 38, 16), (-145, 0, 78, 12, 9))
-    yield tube("spinal_cord", "cord", *((z, 0.0, spine_y(z) + 22, 6.5, 6.0) for z in (95.0, 200, 300, 410, 500)))
+    yield tube(
+        "spinal_cord", "cord", *((z, 0.0, spine_y(z) + 22, 6.5, 6.0) for z in (95.0, 200, 300, 410, 500))
+    )
 
 
 def _drum(z: float, half: float, x: float, y: float, rx: float, ry: float) -> tuple[Knot, Knot]:
@@ -152,7 +157,15 @@ def _belly(person: Person) -> Iterator[Part]:
         yield egg(f"kidney_{name}", "fat", (side * 50, 40, 84 + 6 * side), (10, 9, 14))
         if name in person.cysts:
             yield egg(f"kidney_cyst_{name}", "fluid", (side * 84, 42, 104), (13, 13, 13))
-    for x, y, z in ((-62, -42, 22), (-20, -56, 8), (26, -50, 24), (64, -34, 6), (-52, -26, -28), (0, -42, -34), (48, -30, -40)):
+    for x, y, z in (
+        (-62, -42, 22),
+        (-20, -56, 8),
+        (26, -50, 24),
+        (64, -34, 6),
+        (-52, -26, -28),
+        (0, -42, -34),
+        (48, -30, -40),
+    ):
         yield egg("small_bowel", "gut", (x, y, z), (30, 22, 19))
         yield egg("small_bowel", "fluid", (x, y, z), (20, 13, 11))
     yield tube("colon", "gut", (-62, -108, 4, 22, 22), (66, -112, 8, 22, 22))
@@ -188,8 +201,17 @@ def _pelvis(person: Person) -> Iterator[Part]:
 def _vessels() -> Iterator[Part]:
     yield tube("aorta", "artery", (238, -6, -16, 15, 15), (300, -4, -12, 15, 15))
     yield egg("aorta", "artery", (10, 8, 304), (14, 36, 14), angle=-0.4)
-    yield tube("aorta", "artery", (-22, 4, 18, 9, 9), (90, 8, 22, 10, 10), (200, 20, 34, 12, 12), (304, 22, 34, 12, 12))
-    yield tube("inferior_vena_cava", "vein", (-22, -16, 22, 10, 9), (100, -20, 20, 12, 10), (195, -24, 6, 13, 12))
+    yield tube(
+        "aorta",
+        "artery",
+        (-22, 4, 18, 9, 9),
+        (90, 8, 22, 10, 10),
+        (200, 20, 34, 12, 12),
+        (304, 22, 34, 12, 12),
+    )
+    yield tube(
+        "inferior_vena_cava", "vein", (-22, -16, 22, 10, 9), (100, -20, 20, 12, 10), (195, -24, 6, 13, 12)
+    )
     yield tube("superior_vena_cava", "vein", (246, -30, -16, 10, 10), (312, -30, -18, 9, 9))
     yield egg("portal_vein_and_splenic_vein", "vein", (-26, -12, 122), (30, 7, 8), angle=0.3)
     yield egg("portal_vein_and_splenic_vein", "vein", (44, 8, 118), (50, 5, 6), angle=0.3)
@@ -199,9 +221,14 @@ def _vessels() -> Iterator[Part]:
     for name, side in SIDES:
         start = 346 if side < 0 else 312
         yield tube(
-            f"common_carotid_artery_{name}", "artery", (start, side * 22, -8, 4.5, 4.5), (472, side * 32, -14, 4.5, 4.5)
+            f"common_carotid_artery_{name}",
+            "artery",
+            (start, side * 22, -8, 4.5, 4.5),
+            (472, side * 32, -14, 4.5, 4.5),
         )
-        yield tube(f"subclavian_artery_{name}", "artery", (start, side * 29, 4, 5, 5), (372, side * 46, 4, 6, 6))
+        yield tube(
+            f"subclavian_artery_{name}", "artery", (start, side * 29, 4, 5, 5), (372, side * 46, 4, 6, 6)
+        )
         yield egg(f"subclavian_artery_{name}", "artery", (side * 66, 0, 374), (26, 6, 6))
         for kind, tissue, back, wide in (("artery", "artery", 0, 6), ("vena", "vein", 13, 7)):
             yield tube(
@@ -273,7 +300,9 @@ def draw_ribs(canvas: Canvas) -> None:
             _draw_ribs_in(canvas, canvas.paint[k], xs, ys, float(z), backs, half)
 
 
-def _draw_ribs_in(canvas: Canvas, slice_: Array, xs: Array, ys: Array, z: float, backs: list[float], half: float) -> None:
+def _draw_ribs_in(
+    canvas: Canvas, slice_: Array, xs: Array, ys: Array, z: float, backs: list[float], half: float
+) -> None:
     heights, *axes = zip(*_CAGE, strict=True)
     a, b = (float(np.interp(z, heights, axis)) for axis in axes)
     level = ((np.abs(xs) / a) ** 2.3 + (np.abs(ys - 5) / b) ** 2.3) ** (1 / 2.3)

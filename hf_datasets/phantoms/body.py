@@ -61,7 +61,13 @@ def egg(
     steps = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 15))
     shares = (1 - np.abs(steps) ** power) ** (1 / power)
     knots = ((z + rz * s, x, y, rx * share, ry * share) for s, share in zip(steps, shares, strict=True))
-    return Part(structure, tissue, tuple((float(a), b, c, float(d), float(e)) for a, b, c, d, e in knots), power, angle)
+    return Part(
+        structure,
+        tissue,
+        tuple((float(a), b, c, float(d), float(e)) for a, b, c, d, e in knots),
+        power,
+        angle,
+    )
 
 
 @dataclass(frozen=True)

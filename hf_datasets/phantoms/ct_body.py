@@ -34,7 +34,15 @@ _ENHANCED_HU = {
     "blood": 165.0,
     "artery": 190.0,
 }
-_TEXTURE_HU = {"lung": 22.0, "marrow": 30.0, "liver": 4.0, "spleen": 4.0, "kidney": 8.0, "muscle": 4.0, "fat": 4.0}
+_TEXTURE_HU = {
+    "lung": 22.0,
+    "marrow": 30.0,
+    "liver": 4.0,
+    "spleen": 4.0,
+    "kidney": 8.0,
+    "muscle": 4.0,
+    "fat": 4.0,
+}
 
 
 def draw_body(grid: Grid, person: Person, rng: Rng) -> Canvas:

@@ -14,7 +14,15 @@ from scipy.ndimage import distance_transform_edt, gaussian_filter
 from hf_datasets.phantoms.shapes import Array, Mask, Rng, smooth_noise
 
 ECSF, GREY, WHITE, VENTRICLE, CEREBELLUM, DEEP_GREY, STEM = range(1, 8)
-_SIGNAL = {ECSF: 880.0, GREY: 400.0, WHITE: 610.0, VENTRICLE: 960.0, CEREBELLUM: 385.0, DEEP_GREY: 440.0, STEM: 470.0}
+_SIGNAL = {
+    ECSF: 880.0,
+    GREY: 400.0,
+    WHITE: 610.0,
+    VENTRICLE: 960.0,
+    CEREBELLUM: 385.0,
+    DEEP_GREY: 440.0,
+    STEM: 470.0,
+}
 _SKULL, _SCALP = 120.0, 260.0
 
 

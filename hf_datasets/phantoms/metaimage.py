@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 _TYPES = {"uint8": "MET_UCHAR", "int16": "MET_SHORT"}
 
 
-def write_mha(path: Path, data: NDArray[Any], spacing: tuple[float, float, float], origin: NDArray[Any]) -> None:
+def write_mha(
+    path: Path, data: NDArray[Any], spacing: tuple[float, float, float], origin: NDArray[Any]
+) -> None:
     """Write an array (x, y, z) of bytes or shorts whose axes run to left, back and head; millimetres are LPS+."""
     body = zlib.compress(np.asfortranarray(data).tobytes(order="F"), 6)
     header = {

@@ -21,13 +21,38 @@ from hf_datasets.phantoms.shapes import Array, Rng, rng_for, smooth_noise
 CASES = 6
 WITH_TUMOUR = 5
 
-_TISSUES = (
-    "air gas lung fat fluid cord gut brain muscle gland cartilage marrow bone liver pancreas heart spleen "
-    "thyroid vein kidney blood artery tumour"
-).split()
-_T1 = (0, 4, 15, 55, 70, 150, 210, 160, 175, 190, 90, 100, 45, 265, 430, 300, 370, 300, 290, 470, 420, 620, 235)
-_T2 = (0, 4, 20, 480, 880, 300, 190, 300, 85, 170, 120, 250, 45, 140, 245, 110, 310, 200, 60, 350, 70, 35, 345)
-_ROUGH = dict.fromkeys(("liver", "spleen", "kidney", "muscle"), 8.0) | {"pancreas": 16.0, "fat": 12.0, "gut": 14.0}
+_SIGNAL: dict[str, tuple[float, float]] = {
+    "air": (0, 0),
+    "gas": (4, 4),
+    "lung": (15, 20),
+    "fat": (55, 480),
+    "fluid": (70, 880),
+    "cord": (150, 300),
+    "gut": (210, 190),
+    "brain": (160, 300),
+    "muscle": (175, 85),
+    "gland": (190, 170),
+    "cartilage": (90, 120),
+    "marrow": (100, 250),
+    "bone": (45, 45),
+    "liver": (265, 140),
+    "pancreas": (430, 245),
+    "heart": (300, 110),
+    "spleen": (370, 310),
+    "thyroid": (300, 200),
+    "vein": (290, 60),
+    "kidney": (470, 350),
+    "blood": (420, 70),
+    "artery": (620, 35),
+    "tumour": (235, 345),
+}
+"""T1-weighted, arterial phase, fat suppressed; T2-weighted."""
+
+_ROUGH = dict.fromkeys(("liver", "spleen", "kidney", "muscle"), 8.0) | {
+    "pancreas": 16.0,
+    "fat": 12.0,
+    "gut": 14.0,
+}
 
 
 @dataclass(frozen=True)
@@ -47,7 +72,9 @@ class Sequence:
         numbers = sorted(int(number) for number in 10000 + rng.choice(500, CASES, replace=False))
         healthy = int(rng.integers(CASES - WITH_TUMOUR + 4))
         for index, number in enumerate(numbers):
-            self._write_case(out, f"{number}{self.suffix}", rng_for(seed, "panther", number), index != healthy)
+            self._write_case(
+                out, f"{number}{self.suffix}", rng_for(seed, "panther", number), index != healthy
+            )
         return {}
 
     def _write_case(self, out: Path, name: str, rng: Rng, tumour: bool) -> None:
@@ -57,7 +84,9 @@ class Sequence:
         centre = (float(rng.normal(0, 5)), float(rng.normal(2, 4)), float(rng.normal(112, 6)))
         shape = (round(165 / self.slice_mm), round(250 / pixel), round(370 / pixel))
         grid = Grid(shape, (spacing[0] / size, spacing[1] / size, spacing[2] / size), centre)
-        canvas = draw_body(grid, Person(girth=float(rng.uniform(0.7, 1.5)), gallbladder=bool(rng.random() < 0.8)), rng)
+        canvas = draw_body(
+            grid, Person(girth=float(rng.uniform(0.7, 1.5)), gallbladder=bool(rng.random() < 0.8)), rng
+        )
         if tumour:
             _draw_tumour(canvas, rng)
         signal = _mr_signal(canvas, self.signal, self.noise, rng)
@@ -70,13 +99,13 @@ class Sequence:
 def for_task(task_id: str) -> Sequence:
     """The generator of one of the two tasks."""
     return {
-        "panther-t1-seg-task": Sequence("_0001", _signals(_T1), 4.0, 13.0),
-        "panther-t2-seg-task": Sequence("", _signals(_T2), 4.5, 15.0),
+        "panther-t1-seg-task": Sequence("_0001", _column(0), 4.0, 13.0),
+        "panther-t2-seg-task": Sequence("", _column(1), 4.5, 15.0),
     }[task_id]
 
 
-def _signals(values: tuple[int, ...]) -> dict[str, float]:
-    return dict(zip(_TISSUES, map(float, values), strict=True))
+def _column(index: int) -> dict[str, float]:
+    return {tissue: values[index] for tissue, values in _SIGNAL.items()}
 
 
 def _draw_tumour(canvas: Canvas, rng: Rng) -> None:

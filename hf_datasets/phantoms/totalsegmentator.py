@@ -46,7 +46,9 @@ def generate(out: Path, seed: int) -> dict[str, RealImage]:
     rows = []
     for number, scan in zip(numbers, rng.permutation(len(SCANS)), strict=True):
         case = f"s{number:04d}"
-        rows.append([case, *_write_case(out / case, SCANS[int(scan)], rng_for(seed, "totalsegmentator", case))])
+        rows.append(
+            [case, *_write_case(out / case, SCANS[int(scan)], rng_for(seed, "totalsegmentator", case))]
+        )
     with (out / "meta.csv").open("w", newline="", encoding="utf-8") as handle:
         table = csv.writer(handle, delimiter=";", lineterminator="\n")
         table.writerow(["image_id", "age", "gender", "institute", "study_type", "split"])

@@ -44,7 +44,9 @@ class BrainCase:
         same_grid(self.scan, scan, self.label, labels)
         absent = set(TISSUES) - set(labels.data.ravel().tolist())
         if absent:
-            raise StagingError(f"{self.label}: expected background and seven tissues, missing are {sorted(absent)}")
+            raise StagingError(
+                f"{self.label}: expected background and seven tissues, missing are {sorted(absent)}"
+            )
         write_volume(to.public / "t2w.nii.gz", as_stored(scan), scan.affine)
         write_volume(to.private / "dseg.nii.gz", labels.data, scan.affine)
 
@@ -70,16 +72,24 @@ def _case(source: Path, folder: Path) -> BrainCase:
         raise StagingError(f"{folder}: expected one anat/*{SCAN}, found {listing(anat)}")
     stem = scans[0].name.removesuffix(SCAN)
     if not stem.startswith(folder.name):
-        raise StagingError(f"{scans[0]}: expected a name that begins with {folder.name}; is the file misplaced?")
+        raise StagingError(
+            f"{scans[0]}: expected a name that begins with {folder.name}; is the file misplaced?"
+        )
     label = stem + LABEL
     labels = [
-        path for path in (anat / label, *sorted(source.glob(f"derivatives/*/{folder.name}/anat/{label}"))) if path.is_file()
+        path
+        for path in (anat / label, *sorted(source.glob(f"derivatives/*/{folder.name}/anat/{label}")))
+        if path.is_file()
     ]
     if len(labels) != 1:
-        raise StagingError(f"{folder}: expected one {label} in anat/ or below derivatives/, found {len(labels)}")
+        raise StagingError(
+            f"{folder}: expected one {label} in anat/ or below derivatives/, found {len(labels)}"
+        )
     others = {path.name for path in anat.iterdir() if not path.name.endswith(_SIDECARS)}
     if strange := others - {scans[0].name, label}:
-        raise StagingError(f"{anat}: unexpected {some(strange)}; remove it or stage from a clean copy of the upstream")
+        raise StagingError(
+            f"{anat}: unexpected {some(strange)}; remove it or stage from a clean copy of the upstream"
+        )
     return BrainCase(folder.name, scans[0], labels[0])
 
 

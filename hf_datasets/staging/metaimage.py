@@ -41,7 +41,9 @@ def read_mha(path: Path) -> Volume:
         kind = np.dtype(_TYPES[header["ElementType"]])
         affine = _affine(header)
     except (KeyError, ValueError) as error:
-        raise StagingError(f"{path}: expected a header with DimSize, ElementType and geometry; {error!r}") from None
+        raise StagingError(
+            f"{path}: expected a header with DimSize, ElementType and geometry; {error!r}"
+        ) from None
     if len(shape) != 3 or min(shape) < 1 or header.get("ElementNumberOfChannels", "1") != "1":
         raise StagingError(f"{path}: expected a 3-D volume, found DimSize {header['DimSize']}")
     if not np.isfinite(affine).all() or abs(np.linalg.det(affine[:3, :3])) < 1e-9:
@@ -51,8 +53,8 @@ def read_mha(path: Path) -> Volume:
         raise StagingError(
             f"{path}: expected {int(np.prod(shape)) * kind.itemsize} bytes of voxels, found {len(body)}; download again"
         )
-    order = ">" if header.get("BinaryDataByteOrderMSB", "False") == "True" else "<"
-    data: NDArray[Any] = np.frombuffer(body, kind.newbyteorder(order)).reshape(shape, order="F")
+    stored = kind.newbyteorder(">" if header.get("BinaryDataByteOrderMSB", "False") == "True" else "<")
+    data: NDArray[Any] = np.frombuffer(body, stored).reshape(shape, order="F")
     data = data.astype(kind if kind.kind in "iu" else np.float32)
     if not np.isfinite(data).all():
         raise StagingError(f"{path}: expected finite values, found NaN or infinity")

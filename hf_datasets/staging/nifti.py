@@ -80,8 +80,10 @@ def read_labels(path: Path, allowed: Collection[int], content: bytes | None = No
         A value that is not one of the ``allowed`` labels.
     """
     volume = read_volume(path, content)
-    rounded = np.rint(volume.data)
-    if np.abs(volume.data - rounded).max() > 1e-3 or not set(np.unique(rounded).tolist()) <= set(allowed):
+    whole = np.issubdtype(volume.data.dtype, np.integer)
+    rounded = volume.data if whole else np.rint(volume.data)
+    off = 0.0 if whole else np.abs(volume.data - rounded).max()
+    if off > 1e-3 or not set(np.unique(rounded).tolist()) <= set(allowed):
         found = np.unique(volume.data)[:6].tolist()
         raise StagingError(
             f"{path}: expected the labels {', '.join(map(str, sorted(allowed)))}, found {found}"

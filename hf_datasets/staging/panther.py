@@ -83,7 +83,9 @@ class Panther:
         refuse_strangers(root / LABELS, labels, (f"{name}.mha" for name in cases))
         scans = {f"{name}_0000.mha" for name in cases}
         if missing := scans - images:
-            raise StagingError(f"{root / IMAGES}: expected a scan for every label map, missing are {some(missing)}")
+            raise StagingError(
+                f"{root / IMAGES}: expected a scan for every label map, missing are {some(missing)}"
+            )
         refuse_strangers(root / IMAGES, images, scans)
         return [MriCase(name, root) for name in cases]
 

@@ -52,6 +52,14 @@ def question(folder: Path, rng: np.random.Generator) -> None:
     (folder / "question.json").write_text(json.dumps(asked))
 
 
+def choice(folder: Path, rng: np.random.Generator) -> None:
+    names = ["image_1.png", "image_2.png"]
+    for name in names:
+        Image.fromarray(rng.integers(0, 255, (32, 32), dtype=np.uint8)).save(folder / name)
+    asked = {"question_id": folder.name, "question": "Which plane is this?", "image_paths": names}
+    (folder / "question.json").write_text(json.dumps(asked | {"options": {"A": "coronal", "B": "axial"}}))
+
+
 def study(folder: Path, rng: np.random.Generator) -> None:
     (folder / "images").mkdir()
     Image.fromarray(rng.integers(0, 255, (32, 32), dtype=np.uint8)).save(folder / "images/01.jpg")
@@ -76,6 +84,14 @@ INPUTS: dict[str, Callable[[Path, np.random.Generator], None]] = {
     "prostate-seg-task": prostate_mr,
     "ldct-denoising-task": slice_of_ct,
     "vqa-rad-task": question,
+    "pathvqa-task": question,
+    "slake-task": question,
+    "vqa-kvasir-task": question,
+    "medframeqa-task": choice,
+    "medxpertqa-mm-task": choice,
+    "vqa-omnimedvqa-task": choice,
+    "vqa-pmc-vqa-task": choice,
+    "vqa-mmmu-medical-task": choice,
     "iu-xray-report-task": study,
     "bccd-det-task": smear,
 }

@@ -14,7 +14,7 @@ from tasks.registry import all_tasks, load_task
 from tasks.schema import LabelOutput, ReportOutput, Task
 
 TASKS = all_tasks()
-JSON_TASKS = ("vqa-rad-task", "bccd-det-task")
+JSON_TASKS = ("vqa-rad-task", "medframeqa-task", "bccd-det-task")
 
 
 def example_of(task: Task) -> dict[str, Any]:
@@ -43,6 +43,10 @@ def test_json_examples_validate(task_id: str) -> None:
         ("vqa-rad-task", ["predicted_answer"], None),
         ("vqa-rad-task", ["runtime_s"], -1),
         ("vqa-rad-task", ["confidence"], 0.5),
+        ("medframeqa-task", ["predicted_label"], ""),
+        ("medframeqa-task", ["predicted_label"], "b"),
+        ("medframeqa-task", ["predicted_label"], "AB"),
+        ("medframeqa-task", ["predicted_label"], 2),
         ("bccd-det-task", ["boxes"], None),
         ("bccd-det-task", ["boxes", 0, "class"], "RBC"),
         ("bccd-det-task", ["boxes", 0, "score"], 1.2),
@@ -71,9 +75,17 @@ def test_a_box_may_lack_its_score_and_an_image_its_boxes() -> None:
     jsonschema.validate({"boxes": []}, output_schema(task))
 
 
-@pytest.mark.parametrize("key", ["question_id", "predicted_answer"])
-def test_an_answer_needs_its_two_keys(key: str) -> None:
-    task = load_task("vqa-rad-task")
+@pytest.mark.parametrize(
+    ("task_id", "key"),
+    [
+        ("vqa-rad-task", "question_id"),
+        ("vqa-rad-task", "predicted_answer"),
+        ("medframeqa-task", "question_id"),
+        ("medframeqa-task", "predicted_label"),
+    ],
+)
+def test_an_answer_needs_its_two_keys(task_id: str, key: str) -> None:
+    task = load_task(task_id)
     example = example_of(task)
     del example[key]
     with pytest.raises(jsonschema.ValidationError):

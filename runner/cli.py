@@ -143,6 +143,34 @@ def rejudge(
         raise typer.Exit(EXIT_UNSCORED)
 
 
+@app.command("judge-eval")
+def judge_eval(
+    judge: Annotated[list[str], typer.Option(help="Judge to measure; give it twice to compare two.")],
+    judges: JudgesFile = None,
+    repeats: Annotated[int, typer.Option(min=1, max=20, help="How often each run is judged.")] = 2,
+    jobs: Annotated[int, typer.Option(min=1, max=64, help="Runs judged at a time.")] = 4,
+    as_json: AsJson = False,
+) -> None:
+    """Measure judges on the calibration set: accuracy, wavering, agreement, resistance to being talked into points."""
+    from runner.judge_eval import measure, page
+    from runner.judges import load_judge
+
+    measured = measure({name: load_judge(name, judges) for name in judge}, repeats, jobs)
+    text = json.dumps([one.as_dict() for one in measured], indent=1) + "\n" if as_json else page(measured)
+    print(text, end="")
+
+
+@app.command()
+def explain(
+    run: Path,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+) -> None:
+    """Walk through one run: stages, items with value, evidence and reason, error codes, scores."""
+    from runner.explain import explain as explain_run
+
+    print(explain_run(_run_folder(run), markdown=markdown), end="")
+
+
 @app.command("list")
 def list_things(
     what: Listing, runs_dir: RunsDir = Path("runs"), agents: AgentsFile = None, as_json: AsJson = False

@@ -50,12 +50,16 @@ class TaskReport(Strict):
     unavailable: dict[str, str] = Field(default={}, description="Metric -> why it could not be computed here")
     task_score: Unit = Field(description="The published rule, completeness gate included")
     task_score_ungated: Unit
-    skill: Finite | None = Field(default=None, description="(ungated - trivial) / (1 - trivial); None: no declared trivial")
+    skill: Finite | None = Field(
+        default=None, description="(ungated - trivial) / (1 - trivial); None: no declared trivial"
+    )
     n_cases: int
     n_scored: int
     completion: Unit = Field(description="Share of cases whose outputs are all present and valid")
     all_valid: bool = Field(description="Every expected output present and valid")
-    format_valid: bool = Field(description="No output present that is unreadable or breaks the contract, and at least one present")
+    format_valid: bool = Field(
+        description="No output present that is unreadable or breaks the contract, and at least one present"
+    )
     aggregates: dict[str, Finite | None] = {}
     cases: tuple[CaseResult, ...]
     manifest_sha256: str

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tasks.registry import all_tasks
+from runner.cell import Cell
 from tasks.schema import Release, Tier
 
-from runner.cell import Cell
+TASKS = (
+    "bccd-det-task",
+    "iu-xray-report-task",
+    "kidney-seg-task",
+    "ldct-denoising-task",
+    "vqa-rad-task",
+)
+"""One task of every published track, so that all kinds of artifact are seen within three minutes."""
 
 
 def demo_cells() -> Iterator[Cell]:
-    """The scripted baseline agent on the phantom of every task, both tiers."""
-    for task in all_tasks():
+    """The scripted baseline agent on phantoms, both tiers."""
+    for task in TASKS:
         for tier in (Tier.LITE, Tier.STANDARD):
-            yield Cell(task.id, tier, Release.PHANTOM, "baseline")
+            yield Cell(task, tier, Release.PHANTOM, "baseline")

@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 .PHONY: help demo test test-fast lint format bench images clean
 
 help:
-	@echo "make demo    run the scripted agent on every task's phantom (no key, no GPU)"
+	@echo "make demo    run the scripted agent on one phantom task of every track (no key, no GPU)"
 	@echo "make test    lint and the whole test suite"
 	@echo "make bench   measured figures, beside peers where they are installed"
 	@echo "make images  build the Docker images (without Docker, bubblewrap is used)"

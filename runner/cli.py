@@ -225,7 +225,7 @@ def demo(
     sandbox: Sandbox = SandboxName.AUTO,
     as_json: AsJson = False,
 ) -> None:
-    """Run the scripted baseline agent on phantoms: every task, both tiers. No key, no GPU, no network."""
+    """Run the scripted baseline agent on one phantom task of every track, both tiers. No key, no GPU."""
     from runner.demo import demo_cells
     from runner.execute import Options, run_cell
 

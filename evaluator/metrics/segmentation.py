@@ -21,10 +21,7 @@ Mask = NDArray[np.bool_]
 
 MAX_LABEL = 65_535
 MAX_BORDER_VOXELS = 6_000_000
-"""Border voxels of all labels of one map. 117 organs at 512x512x300 have about 2 million.
-
-A noise mask has 79 million.
-"""
+"""Border voxels of all labels of one map: 117 ellipsoid organs at 512x512x300 have 1.2 million, noise 78 million."""
 
 TOLERANCE_SLACK_MM = 1e-9
 """Keeps a distance that equals the tolerance inside it despite float rounding."""

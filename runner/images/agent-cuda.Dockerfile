@@ -7,7 +7,6 @@
 ARG BASE=pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime
 FROM ${BASE}
 COPY agent.in /tmp/agent.in
-RUN python3 -m pip install --no-cache-dir --no-compile -r /tmp/agent.in monai \
-    && python3 -m compileall -q -j 0 "$(python3 -c 'import site; print(site.getsitepackages()[0])')" || true
+RUN python3 -m pip install --no-cache-dir -r /tmp/agent.in monai
 WORKDIR /workspace
 USER 10001:10001

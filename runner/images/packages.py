@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import importlib.util
+import logging
 import os
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.sandbox.base import Role, SandboxUnavailable
+
+log = logging.getLogger(__name__)
 
 HERE = Path(__file__).parent
 GLIBC_TAGS = (
@@ -94,9 +97,13 @@ def ensure_site(role: Role, target: Target | None = None) -> Path:
     target = target or Target.here()
     lock = lock_file(role).read_bytes()
     site = cache_folder() / "site" / f"{role}-{target.tag}-{digest([lock])[:16]}"
-    with _alone(site):
-        if not site.is_dir():
-            _install(lock.decode(), target, site)
+    if not site.is_dir():
+        with _alone(site):
+            if not site.is_dir():
+                log.info(
+                    "installing the locked packages of the %s sandbox for Python %s", role, target.python
+                )
+                _install(lock.decode(), target, site)
     return site
 
 

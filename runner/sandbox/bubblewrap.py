@@ -36,7 +36,7 @@ from runner.sandbox.base import (
 )
 from runner.sandbox.bubblewrap_exec import BubblewrapCommand, Running
 from runner.sandbox.disk import DiskMeter
-from runner.sandbox.inside import CALL_VARIABLE, OWNER_VARIABLE, CallMarks, environment, ids, workdir
+from runner.sandbox.inside import CALL_VARIABLE, OWNER_VARIABLE, CallMarks, checked, environment, ids, workdir
 from runner.sandbox.owner import Owner
 from runner.sandbox.supervise import supervise
 
@@ -157,7 +157,7 @@ class BubblewrapSandbox:
     ) -> ExecResult:
         if self._group and self._group.is_crowded():
             self._group.kill_children()  # what earlier calls left behind leaves no room for a command
-        command = BubblewrapCommand(self, argv, stdin, env or {}, cwd or workdir(self.spec))
+        command = BubblewrapCommand(self, checked(argv), stdin, env or {}, cwd or workdir(self.spec))
         return supervise(command, deadline=deadline, disk=self._disk, on_output=on_output)
 
     def put(self, files_: Mapping[str, bytes]) -> None:
@@ -194,7 +194,7 @@ class BubblewrapSandbox:
             self.raise_dead()
         self._calls += 1
         group = self._group.child(f"call{self._calls}") if self._group else None
-        variables = {**environment(self.spec, layout.PATH), **env, CALL_VARIABLE: mark}
+        variables = {"PATH": layout.PATH, **environment(self.spec), **env, CALL_VARIABLE: mark}
         command = [
             *layout.join(group),
             *layout.enter(self._init),

@@ -27,8 +27,8 @@ from runner.sandbox.base import (
     SandboxUnavailable,
 )
 from runner.sandbox.disk import DiskMeter
-from runner.sandbox.docker_exec import ExecStream, engine_errors
-from runner.sandbox.inside import CALL_VARIABLE, CallMarks, environment, ids, tmp_mb, workdir
+from runner.sandbox.docker_exec import ExecStream, close_stream, engine_errors
+from runner.sandbox.inside import CALL_VARIABLE, CallMarks, checked, environment, ids, tmp_mb, workdir
 from runner.sandbox.owner import Owner
 from runner.sandbox.supervise import supervise
 
@@ -45,6 +45,7 @@ ENGINE_TIMEOUT = 60
 """Seconds the engine may take for one answer; a loaded one is slow, not gone."""
 
 KILL_PATIENCE = 15.0
+REMOVE_PATIENCE = 30.0
 MIB = 1024 * 1024
 
 
@@ -161,7 +162,7 @@ class DockerSandbox:
         on_output: Callable[[bytes], None] | None = None,
     ) -> ExecResult:
         self.make_room()
-        command = DockerCommand(self, argv, stdin, env or {}, cwd or workdir(self.spec))
+        command = DockerCommand(self, checked(argv), stdin, env or {}, cwd or workdir(self.spec))
         return supervise(command, deadline=deadline, disk=self._disk, on_output=on_output)
 
     def put(self, files_: Mapping[str, bytes]) -> None:
@@ -182,9 +183,10 @@ class DockerSandbox:
     def stop(self) -> None:
         container, self._container = self._container, None
         if container is not None:
-            _remove(self._api, container)
+            with engine_errors("the container was not removed"):
+                _remove(self._api, container)
         if self._stdin is not None:
-            self._stdin.close()
+            close_stream(self._stdin)
             self._stdin = None
 
     def __enter__(self) -> DockerSandbox:
@@ -368,7 +370,8 @@ def _remove(api: APIClient, container: str) -> bool:
         except APIError as error:
             if error.status_code != 409:  # 409: its own end is removing it already
                 raise
-            while api.inspect_container(container):
+            give_up = time.monotonic() + REMOVE_PATIENCE
+            while api.inspect_container(container) and time.monotonic() < give_up:
                 time.sleep(0.02)
         return True
     return False

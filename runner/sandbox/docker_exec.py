@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import selectors
 import socket
 import time
@@ -84,7 +83,7 @@ class ExecStream:
         stream: Any = self._stream
         self._socket: socket.socket = getattr(stream, "_sock", stream)
         self._socket.setblocking(False)
-        self._early = _read_ahead(self._stream)
+        self._early = read_ahead(self._stream)
         self._stdin = memoryview(stdin or b"")
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._socket, selectors.EVENT_READ)
@@ -110,9 +109,7 @@ class ExecStream:
         """Close the stream; the exit code, or None when the command still runs after ``patience`` seconds."""
         give_up = time.monotonic() + patience
         self._selector.close()
-        self._stream.close()
-        with contextlib.suppress(Exception):
-            self._stream._response.close()
+        close_stream(self._stream)
         pause = 0.002
         while (state := self._state())["Running"]:
             if time.monotonic() > give_up:
@@ -161,7 +158,15 @@ class ExecStream:
         return self._frames.feed(data) if data else None
 
 
-def _read_ahead(stream: Any) -> bytes:
+def close_stream(stream: Any) -> None:
+    """Close a stream the SDK handed out, and the socket below it, which it would leave to the garbage collector."""
+    bare = getattr(stream, "_sock", None)
+    stream.close()
+    if bare is not None:
+        bare.close()
+
+
+def read_ahead(stream: Any) -> bytes:
     """Output that was read along with the answer's HTTP headers, which the bare socket would never give.
 
     The engine's answer is parsed through a buffered reader, where output stays that came in the same packet.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import secrets
+from collections.abc import Sequence
 
 from runner.sandbox.base import AGENT_UID, SandboxSpec
 
@@ -17,7 +18,7 @@ SOURCE = "/opt/automedbench"
 
 CALL_VARIABLE = "AUTOMEDBENCH_CALL"
 OWNER_VARIABLE = "AUTOMEDBENCH_OWNER"
-PATH = "/usr/local/bin:/usr/bin:/bin"
+LONGEST_WORD = 128 * 1024
 
 
 def ids() -> tuple[int, int]:
@@ -25,11 +26,28 @@ def ids() -> tuple[int, int]:
     return (AGENT_UID, AGENT_UID) if os.getuid() == 0 else (os.getuid(), os.getgid())
 
 
-def environment(spec: SandboxSpec, path: str = PATH) -> dict[str, str]:
-    """The whole environment of a command; nothing comes from the host's."""
+def checked(argv: Sequence[str]) -> list[str]:
+    """A command line as the kernel takes it; what is no valid text (a lone surrogate) is replaced.
+
+    Raises
+    ------
+    ValueError
+        It is empty, a word holds a NUL, or is longer than a word of a command line can be.
+    """
+    words = [word.encode("utf-8", "replace").decode() for word in argv]
+    if not words or any("\0" in word for word in words):
+        raise ValueError("a command line needs at least one word, and no word may hold a NUL character")
+    if any(len(word.encode()) >= LONGEST_WORD for word in words):
+        raise ValueError(
+            f"no word of a command line may have {LONGEST_WORD} bytes; put it in a file or give it as stdin"
+        )
+    return words
+
+
+def environment(spec: SandboxSpec) -> dict[str, str]:
+    """Environment of a command, but for PATH; nothing comes from the host's."""
     threads = str(max(1, math.ceil(spec.cpus)))
     return {
-        "PATH": path,
         "HOME": HOME if spec.role == "agent" else "/tmp",
         "TMPDIR": "/tmp",
         "LANG": "C.UTF-8",

@@ -11,8 +11,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -43,11 +45,16 @@ def test_stop_leaves_nothing_and_may_be_repeated(make, host_processes, eventuall
         sandbox.exec(["true"], deadline=5)
 
 
-def test_a_sandbox_killed_from_outside_is_reported_dead(backend, make, host_processes):
+def test_a_sandbox_killed_from_outside_is_reported_dead(backend, make, host_processes, eventually):
     run_id = secrets.token_hex(4)
     sandbox = make(run_id=run_id)
     word = f"93{secrets.randbelow(10**9)}"
-    killer = threading.Timer(0.5, lambda: kill_from_outside(backend, run_id, host_processes(word)))
+
+    def kill() -> None:
+        assert eventually(lambda: any(process.name() == "sleep" for process in host_processes(word)))
+        kill_from_outside(backend, run_id, host_processes(word))
+
+    killer = threading.Thread(target=kill)
     killer.start()
     with pytest.raises(SandboxDead, match="killed"):
         sandbox.exec(["sleep", word], deadline=20)
@@ -76,7 +83,9 @@ def namespace_of(pid: int) -> str | None:
 
 RUNNER = """
 import sys, time
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 from runner.sandbox import Mount, SandboxSpec, choose_backend
 backend, workspace, run_id, word = sys.argv[1:]
 spec = SandboxSpec("agent", run_id, (Mount(Path(workspace), "/workspace", writable=True),), memory_mb=256, pids=64)
@@ -102,10 +111,15 @@ def test_kill_9_of_the_runner_leaves_nothing(backend: Backend, tmp_path: Path, h
 def leftovers(backend: Backend, run_id: str) -> list[str]:
     if backend.name != "docker":
         return []
+    with closing(engine()) as client:
+        found = client.containers(all=True, filters={"label": f"automedbench.run={run_id}"})
+    return [container["Id"] for container in found]
+
+
+def engine() -> Any:
     import docker
 
-    found = docker.APIClient().containers(all=True, filters={"label": f"automedbench.run={run_id}"})
-    return [container["Id"] for container in found]
+    return docker.APIClient()
 
 
 def test_reap_touches_only_the_dead(backend: Backend, make: Make, eventually):
@@ -160,11 +174,9 @@ def plant(backend: Backend, owner: str) -> Planted:
 
 
 def planted_container(backend: Backend, owner: str) -> Planted:
-    import docker
-
     from runner.sandbox.docker import OWNER_LABEL
 
-    client = docker.APIClient()
+    client = engine()
     image = backend.environment_digest("agent")
     container = client.create_container(image, ["sleep", "60"], labels={OWNER_LABEL: owner})["Id"]
     client.start(container)
@@ -175,6 +187,7 @@ def planted_container(backend: Backend, owner: str) -> Planted:
     def end() -> None:
         if client.containers(all=True, filters={"id": container}):
             client.remove_container(container, force=True)
+        client.close()
 
     return Planted(alive, end)
 

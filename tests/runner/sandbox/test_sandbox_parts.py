@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -18,7 +20,7 @@ from hypothesis import strategies as st
 from runner.sandbox import Mount, SandboxSpec, SandboxUnavailable, cgroups, choose_backend, endcall, selftest
 from runner.sandbox.base import ExecResult, SandboxDead
 from runner.sandbox.disk import DiskMeter
-from runner.sandbox.docker_exec import Frames
+from runner.sandbox.docker_exec import Frames, read_ahead
 from runner.sandbox.inside import CALL_VARIABLE, CallMarks, ids, workdir
 from runner.sandbox.output import BoundedOutput
 from runner.sandbox.owner import Owner
@@ -66,6 +68,21 @@ def test_frames_are_taken_off_however_the_stream_is_cut(frames: list[tuple[int, 
     stream = b"".join(bytes([kind, 0, 0, 0]) + len(data).to_bytes(4, "big") + data for kind, data in frames)
     taken = Frames()
     assert b"".join(taken.feed(part) for part in cut(stream, places)) == b"".join(data for _, data in frames)
+
+
+def test_output_that_came_with_the_http_headers_is_not_lost():
+    ours, engine = socket.socketpair()
+    with ours, engine:
+        engine.sendall(b"HTTP/1.1 101 UPGRADED\r\nfirst bytes")
+        reader = ours.makefile("rb")
+        assert reader.readline() == b"HTTP/1.1 101 UPGRADED\r\n"
+        ours.setblocking(False)
+        stream = SimpleNamespace(
+            _response=SimpleNamespace(raw=SimpleNamespace(_fp=SimpleNamespace(fp=reader)))
+        )
+        assert read_ahead(stream) == b"first bytes"
+        assert read_ahead(stream) == b""
+        reader.close()
 
 
 # --- marks and owners -------------------------------------------------------------------------------------

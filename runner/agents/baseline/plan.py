@@ -1,4 +1,4 @@
-"""The plans that the agent brings along: one YAML a track or a group of tasks, and the layout of ``plan.md``."""
+"""The plans that the agent brings along, one YAML a track or, in ``tasks/``, a few tasks; the layout of ``plan.md``."""
 
 from __future__ import annotations
 
@@ -87,10 +87,9 @@ def plan_for(task: Task) -> TrackPlan:
     """The plan that names the task, or else the plan of its track; errors as in `load_plan`."""
     import yaml
 
-    plans = files(__package__).joinpath("plans")
-    for path in sorted((path for path in plans.iterdir() if path.name.endswith(".yaml")), key=str):
+    for path in files(__package__).joinpath("plans", "tasks").iterdir():
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        if task.id in content.get("tasks", ()):
+        if task.id in content["tasks"]:
             return TrackPlan.model_validate(content)
     return load_plan(task.track)
 

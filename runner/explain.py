@@ -230,7 +230,8 @@ def _span(span: StageSpan) -> str:
     cost = "" if span.cost_usd is None else f", {span.cost_usd:.4f} USD"
     return (
         f"{span.start:.0f} to {span.end:.0f} s, {span.turns} turns, {span.commands} commands "
-        f"({span.failed_commands} failed), {span.tokens_in} + {span.tokens_out} tokens, {span.seconds:.0f} s of work{cost}"
+        f"({span.failed_commands} failed), "
+        f"{span.tokens_in} + {span.tokens_out} tokens, {span.seconds:.0f} s of work{cost}"
     )
 
 

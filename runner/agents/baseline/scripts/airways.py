@@ -6,7 +6,9 @@ Arrays are in RAS order, see `volumes`.
 import numpy as np
 from scipy import ndimage as ndi
 from segmentation import closed, grow
-from volumes import as_result, components, describe, describe_result, ids_by_name, inspect, load, save  # noqa: F401
+from volumes import as_result, components, describe, describe_result, ids_by_name, inspect, load, save
+
+__all__ = ["METHODS", "describe", "describe_result", "inspect", "load", "quality", "save"]
 
 AIR_HU, TUBE_HU, WALL_HU, FIXED_HU = -400.0, -750.0, -550.0, -950.0
 LADDER_HU = range(-980, -740, 10)

@@ -7,7 +7,9 @@ import numpy as np
 from scipy import ndimage as ndi
 from segmentation import closed, grow, largest, opened
 from skimage.filters import threshold_multiotsu
-from volumes import as_result, describe, describe_result, ids_by_name, inspect, load, save  # noqa: F401
+from volumes import as_result, describe, describe_result, ids_by_name, inspect, load, save
+
+__all__ = ["METHODS", "describe", "describe_result", "inspect", "load", "quality", "save"]
 
 CORTEX_MM, SMALL_HEAD_MM = 3.2, 30.0
 

@@ -8,7 +8,9 @@ import numpy as np
 from scipy import ndimage as ndi
 from segmentation import around, closed, grow, largest, opened
 from skimage.filters import threshold_otsu
-from volumes import as_result, components, describe, describe_result, inspect, load, save  # noqa: F401
+from volumes import as_result, components, describe, describe_result, inspect, load, save
+
+__all__ = ["METHODS", "describe", "describe_result", "inspect", "load", "quality", "save"]
 
 TYPICAL_ML, SMALLEST_TUMOUR_ML, LARGEST_TUMOUR_ML = 45.0, 1.2, 80.0
 

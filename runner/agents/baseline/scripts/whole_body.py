@@ -12,8 +12,15 @@ from volumes import (
     as_result,
     centre_of,
     components,
+    describe,
+    describe_result,
     ids_by_name,
+    inspect,
+    load,
+    save,
 )
+
+__all__ = ["METHODS", "describe", "describe_result", "inspect", "load", "quality", "save"]
 
 BONE_HU, MARROW_HU = 250.0, 130.0
 LARGE_LUNG_ML = 300.0

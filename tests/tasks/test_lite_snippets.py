@@ -42,6 +42,16 @@ def prostate_mr(folder: Path, rng: np.random.Generator) -> None:
     nib.save(nib.Nifti1Image(both, np.diag([0.6, 0.6, 3.6, 1.0])), folder / "mri.nii.gz")
 
 
+def fetal_mr(folder: Path, rng: np.random.Generator) -> None:
+    volume = rng.normal(400, 90, (14, 15, 13)).astype(np.float32)
+    nib.save(nib.Nifti1Image(volume, np.diag([0.8, 0.8, 0.8, 1.0])), folder / "t2w.nii.gz")
+
+
+def abdominal_mr(folder: Path, rng: np.random.Generator) -> None:
+    volume = rng.integers(0, 900, (16, 14, 6)).astype(np.int16)
+    nib.save(nib.Nifti1Image(volume, np.diag([-1.2, -1.2, 3.0, 1.0])), folder / "mri.nii.gz")
+
+
 def slice_of_ct(folder: Path, rng: np.random.Generator) -> None:
     np.save(folder / "input.npy", rng.normal(40, 60, (64, 64)).astype(np.float32))
 
@@ -74,6 +84,11 @@ def smear(folder: Path, rng: np.random.Generator) -> None:
 
 INPUTS: dict[str, Callable[[Path, np.random.Generator], None]] = {
     "kidney-seg-task": ct,
+    "aeropath-seg-task": ct,
+    "tsg-multiorgan-seg-task": ct,
+    "feta-seg-task": fetal_mr,
+    "panther-t1-seg-task": abdominal_mr,
+    "panther-t2-seg-task": abdominal_mr,
     "pancreas-seg-task": ct,
     "pancreas-oar-seg-task": ct,
     "liver-seg-task": ct,

@@ -328,8 +328,10 @@ def saved(array: np.ndarray) -> bytes:
 
 
 class Bang:
+    """Leaves a mark in the environment of whoever unpickles it."""
+
     def __reduce__(self) -> tuple[object, tuple[str]]:
-        return os.system, ("touch /tmp/unpickled-by-automedbench",)
+        return exec, ("import os; os.environ['UNPICKLED'] = 'yes'",)
 
 
 @hostile("npy", "pickled")

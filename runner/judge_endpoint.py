@@ -100,12 +100,17 @@ def _fields(profile: JudgeProfile, schema: Schema) -> dict[str, Any]:
 
 def llm_judge(profile: JudgeProfile, key: str | None) -> LlmJudge:
     """The judge of a profile."""
+    return LlmJudge(llm_settings(profile), JudgeEndpoint(profile, key))
+
+
+def llm_settings(profile: JudgeProfile) -> LlmSettings:
+    """What of a profile makes the judge what it is; where it is reached and how fast is not."""
     decoding = {
         **profile.decoding,
         "temperature": profile.temperature,
         "max_tokens": profile.max_output_tokens,
     }
-    settings = LlmSettings(
+    return LlmSettings(
         model=profile.model,
         decoding=decoding,
         votes=profile.votes,
@@ -113,4 +118,3 @@ def llm_judge(profile: JudgeProfile, key: str | None) -> LlmJudge:
         pictures=profile.pictures,
         tags=profile.tags,
     )
-    return LlmJudge(settings, JudgeEndpoint(profile, key))

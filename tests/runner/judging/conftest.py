@@ -20,6 +20,7 @@ from evaluator.files import sha256_file
 from evaluator.judge.calibration.samples import _CHARACTERS
 from evaluator.judge.calibration.script import Script
 from evaluator.judge.calibration.subjects import CASES, subjects
+from evaluator.judge.llm import LlmJudge
 from evaluator.judge.material import material_of
 from evaluator.report import CaseError, CaseResult, TaskReport, dump_report
 from evaluator.submission import SubmissionManifest, dump_submission_manifest
@@ -27,7 +28,7 @@ from evaluator.trace import Files
 from runner import cell as files
 from runner.cell import CellFile
 from runner.execute import Run
-from runner.judge_endpoint import JudgeEndpoint, llm_judge
+from runner.judge_endpoint import JudgeEndpoint, llm_settings
 from runner.judges import JudgeProfile, RulesJudge
 from tasks.manifest import MANIFEST_NAME, Case, Manifest, dump_manifest
 from tasks.registry import load_task
@@ -65,10 +66,9 @@ def judge(profile):
     """An LLM judge that asks a server, and notes how long it would have slept."""
 
     def make(server, **more):
-        made = llm_judge(profile(server, **more), KEY)
         naps = []
-        endpoint = JudgeEndpoint(profile(server, **more), KEY, sleep=naps.append)
-        made = type(made)(made.settings, endpoint)
+        own = profile(server, **more)
+        made = LlmJudge(llm_settings(own), JudgeEndpoint(own, KEY, sleep=naps.append))
         object.__setattr__(made, "naps", naps)
         return made
 

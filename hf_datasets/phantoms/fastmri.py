@@ -43,12 +43,9 @@ def _slices(rng: Rng, sequence: str, *, tumour: bool) -> list[Array]:
     fine = SIZE * 2
     at = ((np.arange(fine, dtype=np.float32) - (fine - 1) / 2) * pixel / 2).astype(np.float32)
     base = plan.tumour.centre[2] if plan.tumour else float(rng.uniform(0, 25))
-    return [
-        head.paint(
-            plan, at[None, :], at[:, None], np.float32(base + 5 * number), SEQUENCES[sequence], pixel / 2
-        )
-        for number in range(SLICES)
-    ]
+    heights = [np.full((1, 1), base + 5 * number, dtype=np.float32) for number in range(SLICES)]
+    contrast = SEQUENCES[sequence]
+    return [head.paint(plan, at[None, :], at[:, None], height, contrast, pixel / 2) for height in heights]
 
 
 def _kspace(image: Array, rng: Rng) -> NDArray[np.complex64]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hf_datasets.phantoms.shapes import Array, Rng, blend, ellipse
+from hf_datasets.phantoms.shapes import Array, Mask, Rng, blend, ellipse
 
 Contrast = Mapping[str, float]
 
@@ -72,10 +72,9 @@ def random_head(rng: Rng, *, tumour: bool = False) -> Head:
 
 
 def paint(plan: Head, x: Array, y: Array, z: Array, contrast: Contrast, edge: float) -> Array:
-    """The value of every point; borders are ``edge`` millimetres wide."""
-    x, y, z = np.broadcast_arrays(x, y, z)
-    x, y = x * np.cos(plan.tilt) - y * np.sin(plan.tilt), x * np.sin(plan.tilt) + y * np.cos(plan.tilt)
-    image = np.full(x.shape, contrast["air"], dtype=np.float32)
+    """The value of every point of the grid that the coordinates span; borders are ``edge`` millimetres wide."""
+    x, y = _turned(plan, x, y)
+    image = np.full(np.broadcast_shapes(x.shape, z.shape), contrast["air"], dtype=np.float32)
     canvas = _Canvas(plan, x, y, z, contrast, edge, image)
     skull = canvas.depth((0, 0, 0), plan.radii)
     _soft_parts(canvas, skull)
@@ -89,17 +88,21 @@ def paint(plan: Head, x: Array, y: Array, z: Array, contrast: Contrast, edge: fl
 
 def brain_mask(plan: Head, x: Array, y: Array, z: Array) -> Array:
     """1 inside the brain's surface, as a skull-stripping program would keep it."""
-    x, y, z = np.broadcast_arrays(x, y, z)
-    skull = _Canvas(plan, x, y, z, {}, 1.0, np.zeros(1)).depth((0, 0, 0), plan.radii)
-    return (np.minimum(skull - 14.5, z - FLOOR) > 0).astype(np.float32)
+    skull = _Canvas(plan, *_turned(plan, x, y), z, {}, 1.0, np.zeros(1)).depth((0, 0, 0), plan.radii)
+    return np.asarray(np.minimum(skull - 14.5, z - FLOOR) > 0, dtype=np.float32)
 
 
 def body_mask(plan: Head, x: Array, y: Array, z: Array, margin: float) -> Array:
     """1 inside the skin, widened by ``margin`` millimetres."""
-    x, y, z = np.broadcast_arrays(x, y, z)
-    canvas = _Canvas(plan, x, y, z, {}, 1.0, np.zeros(1))
+    canvas = _Canvas(plan, *_turned(plan, x, y), z, {}, 1.0, np.zeros(1))
     skull = canvas.depth((0, 0, 0), plan.radii)
     return (np.maximum(skull, _lower_body(canvas)) > -margin).astype(np.float32)
+
+
+def _turned(plan: Head, x: Array, y: Array) -> tuple[Array, Array]:
+    """The head is held a little aslant."""
+    cos, sin = np.float32(np.cos(plan.tilt)), np.float32(np.sin(plan.tilt))
+    return x * cos - y * sin, x * sin + y * cos
 
 
 @dataclass(frozen=True)
@@ -141,9 +144,12 @@ def _lower_body(canvas: _Canvas) -> Array:
     plan = canvas.plan
     a, b, _ = plan.radii
     neck = canvas.column((0, 22), (plan.neck, plan.neck * 0.98), FLOOR + 25)
-    jaw = 1 + np.clip((canvas.z + 60) / 160, -0.35, 0.1)
-    face = (1 - ellipse(canvas.x / jaw, canvas.y, (0, -28), (a * 0.86, b * 0.72), power=2.5)) * 55
-    face = np.minimum(np.minimum(face, FLOOR + 20 - canvas.z), canvas.z + 118)
+    level = (
+        (np.abs(canvas.x) / (a * 0.86)) ** 2.6
+        + (np.abs(canvas.y + 28) / (b * 0.73)) ** 2.6
+        + (np.abs(canvas.z + 58) / 64) ** 3.4
+    ) ** (1 / 2.6)
+    face = (1 - level) * 55
     shoulders = np.minimum(
         (1 - ellipse(canvas.x, canvas.y, (0, 32), (118, 66), power=2.6)) * 80, -128 - canvas.z
     )
@@ -164,17 +170,18 @@ def _skull(canvas: _Canvas, skull: Array) -> None:
     canvas.fill(np.minimum(skull - 13, canvas.z - FLOOR + 1), "csf")
 
 
-def _folds(canvas: _Canvas) -> Array:
-    """A smooth field of unit scatter whose zero lines run like sulci."""
-    field = np.zeros(canvas.x.shape, dtype=np.float32)
-    for kx, ky, kz, phase in canvas.plan.waves:
-        field += np.sin(kx * canvas.x + ky * canvas.y + kz * canvas.z + phase)
-    return np.asarray(field / np.sqrt(len(canvas.plan.waves) / 2), dtype=np.float32)
+def _folds(canvas: _Canvas, within: Mask) -> Array:
+    """A smooth field of unit scatter whose zero lines run like sulci; 0 outside of ``within``."""
+    field = np.zeros(canvas.image.shape, dtype=np.float32)
+    x, y, z = (np.broadcast_to(axis, field.shape)[within] for axis in (canvas.x, canvas.y, canvas.z))
+    waves = canvas.plan.waves
+    field[within] = sum(np.sin(kx * x + ky * y + kz * z + phase) for kx, ky, kz, phase in waves)
+    return np.asarray(field / np.sqrt(len(waves) / 2), dtype=np.float32)
 
 
 def _brain(canvas: _Canvas, depth: Array) -> None:
     c, inside = canvas, canvas.cover(depth)
-    folds = np.abs(_folds(c))
+    folds = np.abs(_folds(c, inside > 0))
     canvas.fill(depth, "grey")
     white = np.minimum(depth - 3.2, 11 * (folds - 0.42 * np.clip(1.25 - depth / 24, 0.0, 1.3)))
     canvas.fill(white, "white")
@@ -212,7 +219,7 @@ def _cerebellum(canvas: _Canvas, inside: Array) -> None:
 
 
 def _tumour(canvas: _Canvas, tumour: Tumour, inside: Array) -> None:
-    ripple = 1.6 * _folds(canvas)
+    ripple = 1.6 * _folds(canvas, inside > 0)
     depth = canvas.depth(tumour.centre, (tumour.radius,) * 3) + ripple
     canvas.fill(np.minimum(depth + 11 + 2 * ripple, 30), "oedema", inside * 0.85)
     canvas.fill(depth, "rim", inside)

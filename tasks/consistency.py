@@ -69,6 +69,10 @@ def _output(task: Task) -> Iterator[str]:
             yield from _distinct("output.classes", classes)
         case LabelOutput(classes=classes):
             yield from _distinct("output.classes", classes)
+            if len(classes) < 2:
+                yield f"output.classes must list at least two classes, found {list(classes)}"
+            if task.trivial.value not in classes:
+                yield f"trivial.value '{task.trivial.value}' is none of output.classes"
 
 
 def _answers(task: Task, mode: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ from tasks.schema import (
     AnswerOutput,
     BoxOutput,
     ImageOutput,
+    LabelOutput,
     MaskFile,
     MaskOutput,
     ReportOutput,
@@ -23,18 +24,8 @@ from tasks.schema import (
 JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
 
 
-class ContractError(Exception):
-    """The task's kind of output has no written contract."""
-
-
 def output_schema(task: Task) -> dict[str, Any]:
-    """The contract of one case's outputs, ready for ``json.dumps``.
-
-    Raises
-    ------
-    ContractError
-        No contract is written for this kind of output.
-    """
+    """The contract of one case's outputs, ready for ``json.dumps``."""
     match task.output:
         case MaskOutput(files=files):
             return {file.name: _mask_schema(file) for file in files}
@@ -46,17 +37,12 @@ def output_schema(task: Task) -> dict[str, Any]:
             return {output.file: _report_schema(output)}
         case BoxOutput() as output:
             return _box_schema(output)
-    raise ContractError(f"task '{task.id}': no contract is written for output kind '{task.output.kind}'")
+        case LabelOutput() as output:
+            return _label_schema(output)
 
 
 def output_example(task: Task, case_id: str) -> dict[str, str]:
-    """Workspace path -> what lies there for one case; for JSON and text, the exact content of a valid file.
-
-    Raises
-    ------
-    ContractError
-        No contract is written for this kind of output.
-    """
+    """Workspace path -> what lies there for one case; for JSON and text, the exact content of a valid file."""
     folder = f"{OUTPUT_ROOT}/{case_id}"
     match task.output:
         case MaskOutput(files=files):
@@ -70,7 +56,8 @@ def output_example(task: Task, case_id: str) -> dict[str, str]:
             return {f"{folder}/{name}": _report_example(sections)}
         case BoxOutput(file=name, classes=classes):
             return {f"{folder}/{name}": _json(_box_example(classes))}
-    raise ContractError(f"task '{task.id}': no contract is written for output kind '{task.output.kind}'")
+        case LabelOutput(file=name, classes=classes):
+            return {f"{folder}/{name}": _json(_label_example(classes))}
 
 
 def _json(value: Any) -> str:
@@ -235,3 +222,35 @@ def _box_example(classes: tuple[str, ...]) -> dict[str, Any]:
             for rank, (name, (x1, y1, x2, y2)) in enumerate(zip(classes, corners, strict=False))
         ]
     }
+
+
+# --- labels ---
+
+
+def _label_schema(output: LabelOutput) -> dict[str, Any]:
+    share = {"type": "number", "minimum": 0, "maximum": 1}
+    return {
+        "$schema": JSON_SCHEMA,
+        "title": output.file,
+        "type": "object",
+        "required": ["label"],
+        "additionalProperties": False,
+        "properties": {
+            "label": {"enum": list(output.classes), "description": "the class that is scored"},
+            "probabilities": {
+                "type": "object",
+                "description": "optional; one number for each class, adding up to 1",
+                "required": list(output.classes),
+                "additionalProperties": False,
+                "properties": {name: share for name in output.classes},
+            },
+        },
+    }
+
+
+def _label_example(classes: tuple[str, ...]) -> dict[str, Any]:
+    """A file that chooses the second class, so that nobody takes the first one for a default."""
+    rest = round(0.4 / (len(classes) - 1), 4)
+    shares = {name: rest for name in classes}
+    shares[classes[1]] = round(1 - rest * (len(classes) - 1), 4)
+    return {"label": classes[1], "probabilities": shares}

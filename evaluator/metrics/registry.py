@@ -143,7 +143,7 @@ _ALL = (
     # reports
     MetricInfo(
         "report_mean",
-        "The score of the metric set that was used: mlrg7 or obs_rouge.",
+        "The score of the metric set that was used: mlrg7, obs_rouge or bleu_rouge.",
         _UNIT,
         "higher",
         _OURS,
@@ -162,6 +162,14 @@ _ALL = (
         _UNIT,
         "higher",
         "published lightweight report score",
+    ),
+    MetricInfo(
+        "bleu_rouge",
+        "Half the mean of a case's BLEU-1 to BLEU-4, half its ROUGE-L, mean over cases; for captions, whose content "
+        "no chest observation describes; needs no weights.",
+        _UNIT,
+        "higher",
+        _OURS,
     ),
     MetricInfo("bleu", "Mean of corpus BLEU-1 to BLEU-4.", _UNIT, "higher", "Papineni et al., ACL 2002"),
     *(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from evaluator.metrics import mlrg
 from evaluator.metrics.chest import chexlabel_rule_f1
 from evaluator.metrics.observation import OBSERVATION_WEIGHT, ROUGE_WEIGHT, observation_f1
-from evaluator.metrics.text import bleu, cider_d, document_frequencies, rouge_l
+from evaluator.metrics.text import MAX_ORDER, bleu, cider_d, document_frequencies, rouge_l
 from evaluator.readers.text_file import read_text
 from evaluator.tracks.base import (
     CaseFault,
@@ -25,17 +25,23 @@ from evaluator.tracks.base import (
 )
 from tasks.schema import ReportOutput, Task
 
-MLRG7, OBS_ROUGE = "mlrg7", "obs_rouge"
+MLRG7, OBS_ROUGE, BLEU_ROUGE = "mlrg7", "obs_rouge", "bleu_rouge"
 
 
 class ReportTrack(FilePerCase):
-    """A free-text report of one study."""
+    """A free-text report of one study, or the caption of one image.
+
+    The observations are those of a chest film: where the task's sets leave out ``obs_rouge``, nothing is said about
+    them, and a case counts by the overlap of words alone (``bleu_rouge``).
+    """
 
     def __init__(self, task: Task) -> None:
         if not isinstance(task.output, ReportOutput):
             raise TypeError(f"task {task.id} delivers {task.output.kind}, expected report")
         self.task = task
         self.output = task.output
+        self._chest = OBS_ROUGE in task.metric.sets
+        self._by_case = OBS_ROUGE if self._chest else BLEU_ROUGE
 
     def check(self, case: CaseFiles) -> str:
         path = case.output(self.output.file)
@@ -62,34 +68,26 @@ class ReportTrack(FilePerCase):
         if not reference:
             raise ReferenceMissing(f"case {case.id}: the staged report is empty; stage the task again")
         text = output or ""
-        observed = observation_f1(text, reference)
-        overlap = rouge_l(text, reference)
-        metrics = {
-            OBS_ROUGE: OBSERVATION_WEIGHT * observed.f1 + ROUGE_WEIGHT * overlap,
-            "observation_precision": observed.precision,
-            "observation_recall": observed.recall,
-            "observation_f1": observed.f1,
-            "rouge_l": overlap,
-        }
+        metrics = _chest_metrics(text, reference) if self._chest else _caption_metrics(text, reference)
         # A set that is defined over the whole corpus has no value of one case, so a case shows this one.
         return Outcome(
-            score=metrics[OBS_ROUGE], metrics=metrics, evidence={"text": text, "reference": reference}
+            score=metrics[self._by_case], metrics=metrics, evidence={"text": text, "reference": reference}
         )
 
     def aggregate(self, cases: Sequence[Finished]) -> Summary:
         texts = [case.evidence["text"] for case in cases]
         references = [case.evidence["reference"] for case in cases]
         orders = bleu(texts, references)
-        names = ("observation_precision", "observation_recall", "observation_f1", "rouge_l")
+        observed = ("observation_precision", "observation_recall", "observation_f1") if self._chest else ()
         written = [text for text in texts if text]
         aggregates = {
-            **{name: mean_of(cases, name) for name in names},
+            **{name: mean_of(cases, name) for name in (*observed, "rouge_l")},
             **{f"bleu_{order}": value for order, value in enumerate(orders, 1)},
             "bleu": mean(orders),
             "cider_d": cider_d(texts, references, document_frequencies(references))[0],
             "distinct_reports": len(set(written)) / len(written) if written else None,
-            **chexlabel_rule_f1(texts, references),
-            OBS_ROUGE: headline(cases),
+            **(chexlabel_rule_f1(texts, references) if self._chest else {}),
+            self._by_case: headline(cases),
         }
         return self._headline(texts, references, aggregates)
 
@@ -98,8 +96,8 @@ class ReportTrack(FilePerCase):
     ) -> Summary:
         unavailable: dict[str, str] = {}
         for name in self.task.metric.sets:
-            if name == OBS_ROUGE:
-                return Summary(aggregates[OBS_ROUGE] or 0.0, aggregates, OBS_ROUGE, unavailable)
+            if name == self._by_case:
+                return Summary(aggregates[name] or 0.0, aggregates, name, unavailable)
             reasons = mlrg.available() if name == MLRG7 else {name: "is not known here"}
             if not reasons:
                 values = mlrg.mlrg7(texts, references, mlrg.load_models())
@@ -109,6 +107,23 @@ class ReportTrack(FilePerCase):
 
     def preview(self, case: CaseFiles, output: str) -> bytes | None:  # noqa: ARG002 - a report is text
         return None
+
+
+def _chest_metrics(text: str, reference: str) -> dict[str, float]:
+    observed = observation_f1(text, reference)
+    overlap = rouge_l(text, reference)
+    return {
+        OBS_ROUGE: OBSERVATION_WEIGHT * observed.f1 + ROUGE_WEIGHT * overlap,
+        "observation_precision": observed.precision,
+        "observation_recall": observed.recall,
+        "observation_f1": observed.f1,
+        "rouge_l": overlap,
+    }
+
+
+def _caption_metrics(text: str, reference: str) -> dict[str, float]:
+    overlap = rouge_l(text, reference)
+    return {BLEU_ROUGE: (sum(bleu([text], [reference])) / MAX_ORDER + overlap) / 2, "rouge_l": overlap}
 
 
 def _reasons(name: str, parts: dict[str, str]) -> dict[str, str]:

@@ -9,12 +9,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tasks.contract import ContractError, output_example, output_schema
+from tasks.contract import output_example, output_schema
 from tasks.registry import all_tasks, load_task
 from tasks.schema import LabelOutput, ReportOutput, Task
 
 TASKS = all_tasks()
-JSON_TASKS = ("vqa-rad-task", "medframeqa-task", "bccd-det-task")
+JSON_TASKS = ("vqa-rad-task", "medframeqa-task", "bccd-det-task", "braintumor-cls-task")
 
 
 def example_of(task: Task) -> dict[str, Any]:
@@ -53,6 +53,11 @@ def test_json_examples_validate(task_id: str) -> None:
         ("bccd-det-task", ["boxes", 0, "x1"], "12"),
         ("bccd-det-task", ["boxes", 0, "confidence"], 0.5),
         ("bccd-det-task", ["images"], []),
+        ("braintumor-cls-task", ["label"], "Glioma"),
+        ("braintumor-cls-task", ["label"], 1),
+        ("braintumor-cls-task", ["probabilities", "glioma"], 1.2),
+        ("braintumor-cls-task", ["probabilities", "astrocytoma"], 0.1),
+        ("braintumor-cls-task", ["confidence"], 0.5),
     ],
 )
 def test_json_schemas_refuse_what_breaks_them(task_id: str, path: list[str | int], value: Any) -> None:
@@ -115,10 +120,14 @@ def test_image_contracts_name_shape_unit_and_range() -> None:
     assert "[-1024, 3000]" in described["values"]
 
 
-def test_a_kind_without_a_contract_is_refused() -> None:
-    labels = LabelOutput(kind="label", file="label.json", classes=("a", "b"))
-    task = load_task("bccd-det-task").model_copy(update={"output": labels})
-    with pytest.raises(ContractError, match="kind 'label'"):
-        output_schema(task)
-    with pytest.raises(ContractError, match="kind 'label'"):
-        output_example(task, "a1b2")
+@pytest.mark.parametrize(
+    "task", [task for task in TASKS if isinstance(task.output, LabelOutput)], ids=lambda task: task.id
+)
+def test_the_example_of_a_class_is_what_the_scorer_takes(task: Task) -> None:
+    assert isinstance(task.output, LabelOutput)
+    example = example_of(task)
+    jsonschema.validate(example, output_schema(task))
+    assert tuple(example["probabilities"]) == task.output.classes
+    assert sum(example["probabilities"].values()) == pytest.approx(1, abs=1e-9)
+    assert max(example["probabilities"], key=example["probabilities"].get) == example["label"]
+    jsonschema.validate({"label": example["label"]}, output_schema(task))

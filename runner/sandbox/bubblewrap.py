@@ -190,8 +190,7 @@ class BubblewrapSandbox:
 
     def run(self, argv: Sequence[str], mark: str, env: Mapping[str, str], cwd: str, stdin: int) -> Running:
         """Start a command in the namespaces, as the unprivileged uid and in a group of its own."""
-        if not self.alive():
-            self.raise_dead()
+        self.raise_if_dead(patience=0)
         self._calls += 1
         group = self._group.child(f"call{self._calls}") if self._group else None
         variables = {"PATH": layout.PATH, **environment(self.spec), **env, CALL_VARIABLE: mark}
@@ -219,7 +218,8 @@ class BubblewrapSandbox:
     def end_call(self, running: Running, mark: str) -> None:
         """Kill what belongs to a call: its control group, or else what carries its mark; all when that fails."""
         if running.group is not None:
-            if running.group.kill():
+            # nsenter buries its child and ends; were it killed first, the host's first process would have to
+            if running.group.kill(spared=running.process.pid):
                 return
         else:
             script = Path(endcall.__file__).read_text()
@@ -239,9 +239,12 @@ class BubblewrapSandbox:
         if running.group is not None and self._group is not None:
             running.group.remove_if_empty(self._group)
 
-    def raise_dead(self) -> None:
-        if self._process is None:
+    def raise_if_dead(self, patience: float = 0.1) -> None:
+        """The first process of the namespace ends last, a moment after those it takes along."""
+        if self._init_handle is None:
             raise SandboxDead("the sandbox was stopped, or never started")
+        if not _ended(self._init_handle, patience):
+            return
         age = time.monotonic() - self._began
         lease = self.spec.lease_seconds
         why = f"its lease of {lease} s passed" if age >= lease else "it was killed, or its first process was"

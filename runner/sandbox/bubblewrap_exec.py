@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
+import signal
 import subprocess
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 CHUNK = 256 * 1024
 PIPE_SIZE = 64 * 1024
+BURIAL_PATIENCE = 2.0
 
 
 class Running:
@@ -80,10 +83,14 @@ class BubblewrapCommand:
 
     def kill(self) -> None:
         self._killed = True
-        try:
-            self._sandbox.end_call(self._running, self._mark)
-        finally:
-            self._running.process.kill()
+        self._sandbox.end_call(self._running, self._mark)
+        give_up = time.monotonic() + BURIAL_PATIENCE
+        while self._running.process.poll() is None:
+            # nsenter stops along with its child, and would not see that it is dead
+            self._running.process.send_signal(
+                signal.SIGCONT if time.monotonic() < give_up else signal.SIGKILL
+            )
+            time.sleep(0.005)
 
     def finish(self) -> int:
         self._selector.close()
@@ -95,8 +102,8 @@ class BubblewrapCommand:
         _drain(self._output)
         self._sandbox.forget(self._running)
         code = 128 - code if code < 0 else code
-        if code == 137 and not self._killed and not self._sandbox.alive():
-            self._sandbox.raise_dead()
+        if code == 137 and not self._killed:
+            self._sandbox.raise_if_dead()
         return code
 
     def ran_out_of_memory(self) -> bool:

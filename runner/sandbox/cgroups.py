@@ -71,12 +71,12 @@ class Cgroup:
     def oom_kills(self) -> int:
         return 0 if "memory" not in self._folders else read_oom_kills(self._folders["memory"])
 
-    def kill(self, patience: float = 5.0) -> bool:
-        """Kill all members, those forked meanwhile included; whether none is left."""
+    def kill(self, spared: int | None = None, patience: float = 5.0) -> bool:
+        """Kill all members but one, those forked meanwhile included; whether none is left."""
         give_up = time.monotonic() + patience
         with self.no_forks():
-            while members := self.members():
-                for pid in members:
+            while victims := [pid for pid in self.members() if pid != spared]:
+                for pid in victims:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
                 if time.monotonic() > give_up:

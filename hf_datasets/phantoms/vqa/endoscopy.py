@@ -37,6 +37,8 @@ class Frame:
     instrument: bool = False
     green_box: bool = False
     inflamed: bool = False
+    from_above: bool = False
+    """The instrument comes from the upper right, not from the lower right."""
 
 
 def paint(frame: Frame, rng: Rng) -> np.ndarray:
@@ -47,7 +49,7 @@ def paint(frame: Frame, rng: Rng) -> np.ndarray:
     for polyp in frame.polyps:
         _polyp(image, x, y, polyp, rng)
     if frame.instrument:
-        _instrument(image, x, y)
+        _instrument(image, x, -y if frame.from_above else y)
     image = gaussian_filter(image, (0.7, 0.7, 0)) + 1.2 * rng.standard_normal(image.shape, dtype=np.float32)
     image *= soft(ellipse(x, y, (0, 0), (1.12, 0.99), power=5), 0.03)[..., None]
     if frame.green_box:
@@ -55,10 +57,10 @@ def paint(frame: Frame, rng: Rng) -> np.ndarray:
     return np.asarray(np.clip(image, 0, 255), dtype=np.uint8)
 
 
-def random_polyp(rng: Rng, apart_from: tuple[Polyp, ...] = (), row: int | None = None) -> Polyp:
-    """A polyp well inside one ninth of the picture and not over another one."""
+def random_polyp(rng: Rng, apart_from: tuple[Polyp, ...] = (), rows: tuple[int, ...] = (0, 1, 2)) -> Polyp:
+    """A polyp well inside one ninth of the picture, in one of the ``rows`` of ninths, not over another polyp."""
     for _ in range(200):
-        ninth = (int(rng.integers(3)), int(rng.integers(3)) if row is None else row)
+        ninth = (int(rng.integers(3)), int(rng.choice(rows)))
         at = tuple(0.62 * (part - 1) + float(rng.uniform(-0.12, 0.12)) for part in ninth)
         if all(np.hypot(at[0] - other.at[0], at[1] - other.at[1]) > 0.55 for other in apart_from):
             break
@@ -101,7 +103,7 @@ def _polyp(image: Array, x: Array, y: Array, polyp: Polyp, rng: Rng) -> None:
 
 
 def _instrument(image: Array, x: Array, y: Array) -> None:
-    """A grey shaft from the lower right with two open jaws."""
+    """A grey shaft from the corner where ``x`` and ``y`` are largest, with two open jaws."""
     along, across = (x - 1.17 + y - 1.0) / np.sqrt(2), (x - 1.17 - (y - 1.0)) / np.sqrt(2)
     shaft = (np.abs(across) < 0.075) & (along < 0) & (along > -0.8)
     shade = 196 - 70 * np.abs(across) / 0.075

@@ -25,6 +25,8 @@ class Tile:
     infiltrate: bool = False
     vessel: bool = False
     immunostain: bool = False
+    corner: tuple[str, str] = ("upper", "right")
+    """Where the vessel lies; an infiltrate lies in the opposite corner."""
 
 
 def paint(tile: Tile, rng: Rng) -> np.ndarray:
@@ -33,8 +35,10 @@ def paint(tile: Tile, rng: Rng) -> np.ndarray:
     ground = PALE if tile.immunostain else EOSIN
     image = np.stack([np.full((SIZE, SIZE), value, np.float32) for value in ground], axis=-1)
     image += 7 * smooth_noise((SIZE, SIZE), (1.2, 5), rng)[..., None]
-    cloud = (float(rng.uniform(0.3, 0.4) * SIZE), float(rng.uniform(0.68, 0.76) * SIZE), 34.0)
-    vessel = (float(SIZE * 0.8), float(SIZE * 0.2), 30.0)
+    up, left = tile.corner[0] == "upper", tile.corner[1] == "left"
+    vessel = (SIZE * (0.2 if left else 0.8), SIZE * (0.2 if up else 0.8), 30.0)
+    away = float(rng.uniform(0.26, 0.34))
+    cloud = (SIZE * (1 - away if left else away), SIZE * (1 - away if up else away), 34.0)
     taken = [vessel] * tile.vessel + [cloud] * tile.infiltrate
     if tile.tissue == "glandular":
         _glands(image, x, y, tile, taken, rng)

@@ -38,9 +38,10 @@ def generate(out: Path, seed: int) -> dict[str, RealImage]:
 def _scene(seed: int, index: int) -> Scene:
     """One, two or no polyps in turn; some frames with an instrument, some with the processor's box."""
     rng = rng_for(seed, "kvasir_vqa", index)
-    instrument, green_box = index % 3 == 1, index % 5 in (0, 3)
+    instrument, green_box, above = index % 3 == 1, index % 5 in (0, 3), index % 2 == 0
+    taken = {row for row, covered in ((2, green_box), (0 if above else 2, instrument)) if covered}
     polyps: tuple[Polyp, ...] = ()
     for _ in range((1, 0, 2, 1)[index % 4]):
-        row = int(rng.integers(2)) if instrument or green_box else None
-        polyps += (random_polyp(rng, polyps, row),)
-    return scope(rng, Frame(polyps, instrument, green_box, inflamed=not polyps and index % 8 == 1))
+        polyps += (random_polyp(rng, polyps, tuple(row for row in range(3) if row not in taken)),)
+    inflamed = not polyps and index % 8 == 1
+    return scope(rng, Frame(polyps, instrument, green_box, inflamed, above))

@@ -57,7 +57,7 @@ def _scenes(seed: int) -> list[Scene]:
     with_polyp = own("scope")
     return [
         film(own("film", 0), "pneumothorax"),
-        film(own("film", 1), "enlarged heart"),
+        film(own("film", 1), "cardiomegaly"),
         chest_slice(own("chest"), effusion=True),
         belly_slice(own("belly", 0), axial=True),
         belly_slice(own("belly", 1), axial=False),

@@ -20,7 +20,7 @@ _GREY = {
 
 
 def brain(
-    rng: Rng, weighting: Weighting, lesions: tuple[Side, ...] = (), *, wide: bool = False
+    rng: Rng, weighting: Weighting, lesions: tuple[Side, ...] = (), *, behind: bool = False
 ) -> np.ndarray:
     """An axial slice, uint8 of shape (BRAIN, BRAIN), front up, the patient's right on the left.
 
@@ -28,8 +28,8 @@ def brain(
     ----------
     lesions : tuple of sides
         One entry a lesion of the white matter.
-    wide : bool
-        Enlarged ventricles.
+    behind : bool
+        The first lesion of each side lies in the back half and the second one in the front, not the reverse.
     """
     tone = _GREY[weighting]
     y, x = np.mgrid[-1 : 1 : BRAIN * 1j, -1 : 1 : BRAIN * 1j].astype(np.float32)
@@ -41,16 +41,13 @@ def brain(
     blend(image, soft(head / 0.83 + gyri, 0.03), tone["cortex"])
     blend(image, soft(head / 0.7 + 2.4 * gyri, 0.05), tone["white"])
     blend(image, soft(np.abs(x) / 0.018, 0.8) * (head < 0.84) * (np.abs(y) > 0.4), tone["csf"])
-    size = 1.75 if wide else 1.0
     for sign in (-1, 1):
         blend(image, soft(ellipse(x, y, (sign * 0.2, 0.08), (0.12, 0.17), sign * 0.4), 0.15), tone["cortex"])
         for centre, radii, turn in (
             ((0.085, -0.16), (0.055, 0.2), -0.25),
             ((0.12, 0.22), (0.05, 0.18), 0.35),
         ):
-            horn = ellipse(
-                x, y, (sign * centre[0] * size**0.4, centre[1]), (radii[0] * size, radii[1]), sign * turn
-            )
+            horn = ellipse(x, y, (sign * centre[0], centre[1]), radii, sign * turn)
             blend(image, soft(horn, 0.12), tone["csf"])
     drawn: dict[str, int] = {}
     for side in lesions:
@@ -58,7 +55,7 @@ def brain(
         drawn[side] = turn + 1
         at = (
             sign * float(rng.uniform(0.36, 0.42)),
-            (-0.34, 0.36)[turn % 2] + float(rng.uniform(-0.04, 0.04)),
+            (-0.34, 0.36)[(turn + behind) % 2] + float(rng.uniform(-0.04, 0.04)),
         )
         spot = ellipse(x, y, at, (0.1, 0.115)) * (1 + 0.06 * smooth_noise(x.shape, 5, rng))
         blend(image, soft(spot, 0.2), tone["lesion"])
@@ -106,13 +103,16 @@ def retina(rng: Rng, eye: Side, *, haemorrhages: bool = False, exudates: bool = 
     return np.asarray(np.clip(image, 0, 255), dtype=np.uint8)
 
 
-def ultrasound(rng: Rng, *, cysts: int = 0, stone: bool = False) -> np.ndarray:
-    """A sector scan, uint8 of shape (FAN, FAN): up to two echo-free cysts, or a bright stone with its shadow."""
+def ultrasound(rng: Rng, *, cysts: int = 0, stone: bool = False, side: Side = "left") -> np.ndarray:
+    """A sector scan, uint8 of shape (FAN, FAN): up to two echo-free cysts, or a bright stone with its shadow.
+
+    The first cyst lies on the ``side`` of the picture.
+    """
     y, x = np.mgrid[0 : 1 : FAN * 1j, -1 : 1 : FAN * 1j].astype(np.float32)
     depth, angle = np.hypot(x, y + 0.22), np.arctan2(x, y + 0.22)
     echo = 92 - 28 * (depth - 0.3) + 10 * smooth_noise(x.shape, 14, rng)
     echo += 60 * soft(np.abs(depth - 0.36 - 0.02 * np.sin(angle * 5)) / 0.012, 0.8)
-    for place in (-0.27, 0.27)[:cysts]:
+    for place in ((-0.27, 0.27) if side == "left" else (0.27, -0.27))[:cysts]:
         turn, far = place + float(rng.uniform(-0.05, 0.05)), float(rng.uniform(0.66, 0.78))
         at = (far * np.sin(turn), far * np.cos(turn) - 0.22)
         hole = ellipse(x, y, at, (0.13, 0.115))

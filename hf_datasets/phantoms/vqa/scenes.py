@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from PIL import Image
@@ -17,6 +17,8 @@ from hf_datasets.phantoms.vqa.histology import Tile
 
 YES, NO = "yes", "no"
 MODALITIES = ("X-ray", "CT", "MRI", "Ultrasound", "Endoscopy", "Fundus photography", "Microscopy")
+QUARTERS = ("front right", "front left", "back right", "back left")
+CORNERS = tuple((row, column) for row in ("upper", "lower") for column in ("left", "right"))
 PLACES = tuple(
     "center" if (row, column) == ("center", "center") else f"{row}-{column}"
     for row in endoscopy.ROWS
@@ -64,13 +66,13 @@ def _modality(modality: str) -> Ask:
 
 
 def _part(part: str) -> Ask:
-    parts = ("chest", "abdomen", "brain", "eye", "colon")
+    parts = ("chest", "abdomen", "head", "eye", "colon")
     return which("organ", "Which part of the body is shown?", part, parts)
 
 
 # --- one picture each ---
 
-CHEST_FINDINGS = ("pleural effusion", "pneumothorax", "consolidation", "enlarged heart", "pacemaker")
+CHEST_FINDINGS = ("pleural effusion", "pneumothorax", "consolidation", "cardiomegaly", "pacemaker")
 
 
 def film(rng: Rng, finding: str | None) -> Scene:
@@ -99,7 +101,7 @@ def _findings(finding: str | None, side: Side) -> Findings:
         effusion=side if finding == "pleural effusion" else None,
         pneumothorax=side if finding == "pneumothorax" else None,
         consolidation=(side, "mid") if finding == "consolidation" else None,
-        cardiomegaly=finding == "enlarged heart",
+        cardiomegaly=finding == "cardiomegaly",
         pacemaker=finding == "pacemaker",
     )
 
@@ -150,6 +152,12 @@ def belly_slice(rng: Rng, *, axial: bool) -> Scene:
         whether("organ", "Are the kidneys visible in this image?", True),
         whether("plane", "Is this an axial image?", axial),
         count("quantity", "How many kidneys are seen?", 2),
+        which(
+            "organ",
+            "Which bone lies in the middle of the image?",
+            "spine",
+            ("spine", "femur", "skull", "sternum"),
+        ),
     ]
     return Scene((picture,), "CT", "abdomen", tuple(asks))
 
@@ -159,9 +167,10 @@ def brain_slice(rng: Rng, weighting: organs.Weighting, lesions: tuple[Side, ...]
     sides = set(lesions)
     where = "both sides" if len(sides) == 2 else next(iter(sides)) if sides else "neither side"
     tone = "bright" if weighting == "T2" else "dark"
+    behind = bool(rng.random() < 0.5)
     asks = [
         _modality("MRI"),
-        _part("brain"),
+        _part("head"),
         which("plane", "In which plane is this image?", "axial", ("axial", "coronal", "sagittal", "oblique")),
         which("attribute", "Is this a T1 or a T2 weighted image?", weighting, ("T1", "T2")),
         which("attribute", "Does the cerebrospinal fluid look bright or dark?", tone, ("bright", "dark")),
@@ -177,14 +186,20 @@ def brain_slice(rng: Rng, weighting: organs.Weighting, lesions: tuple[Side, ...]
                 ("right", "left", "both sides", "neither side"),
             )
         )
-    return Scene((organs.brain(rng, weighting, lesions),), "MRI", "brain", tuple(asks))
+    if len(lesions) == 1:
+        quarter = f"{'back' if behind else 'front'} {where}"
+        asks.append(which("position", "Which quarter of the brain holds the lesion?", quarter, QUARTERS))
+    return Scene((organs.brain(rng, weighting, lesions, behind=behind),), "MRI", "brain", tuple(asks))
 
 
 TISSUES = {"glandular": "glandular tissue", "adipose": "adipose tissue", "muscle": "smooth muscle"}
 
 
 def tissue(rng: Rng, tile: Tile) -> Scene:
-    """A microscope's field."""
+    """A microscope's field; what lies in a corner is moved to a random one."""
+    corner = CORNERS[int(rng.integers(4))]
+    opposite = next(other for other in CORNERS if other[0] != corner[0] and other[1] != corner[1])
+    tile = replace(tile, corner=corner)
     stain = "immunohistochemistry" if tile.immunostain else "hematoxylin and eosin"
     asks = [
         _modality("Microscopy"),
@@ -199,6 +214,15 @@ def tissue(rng: Rng, tile: Tile) -> Scene:
     ]  # fmt: skip
     if tile.tissue == "glandular":
         asks.append(count("quantity", "How many glands are seen?", tile.glands))
+    corners = ["-".join(each) for each in CORNERS]
+    for seen, what, where in (
+        (tile.vessel, "the blood vessel", corner),
+        (tile.infiltrate, "the inflammatory infiltrate", opposite),
+    ):
+        if seen:
+            asks.append(
+                which("position", f"Which corner of the image holds {what}?", "-".join(where), corners)
+            )
     return Scene((histology.paint(tile, rng),), "Microscopy", "tissue", tuple(asks))
 
 
@@ -223,7 +247,20 @@ def scope(rng: Rng, frame: Frame) -> Scene:
         asks.append(which("position", "Where in the image is the polyp?", frame.polyps[0].place, PLACES))
         colour = "pink" if frame.polyps[0].pale else "red"
         asks.append(which("attribute", "What color is the polyp?", colour, ("red", "pink", "green", "blue")))
+    if frame.instrument:
+        asks.append(instrument_place(frame))
     return Scene((endoscopy.paint(frame, rng),), "Endoscopy", "colon", tuple(asks))
+
+
+def instrument_place(frame: Frame) -> Ask:
+    """Where the instrument comes from."""
+    corner = "upper-right" if frame.from_above else "lower-right"
+    return which(
+        "position",
+        "From which corner does the instrument come?",
+        corner,
+        ["-".join(each) for each in CORNERS],
+    )
 
 
 def fundus(rng: Rng, eye: Side, finding: str | None) -> Scene:
@@ -236,6 +273,7 @@ def fundus(rng: Rng, eye: Side, finding: str | None) -> Scene:
               ("haemorrhages", "exudates", "no finding", "retinal detachment")),
         which("position", "Does the optic disc lie on the right or the left of the image?", eye,
               ("right", "left")),
+        which("organ", "Which eye is shown?", f"{eye} eye", ("right eye", "left eye")),
         whether("presence", "Are dark red haemorrhages present?", finding == "haemorrhages"),
     )  # fmt: skip
     return Scene((picture,), "Fundus photography", "eye", asks)
@@ -244,6 +282,7 @@ def fundus(rng: Rng, eye: Side, finding: str | None) -> Scene:
 def sonogram(rng: Rng, finding: str | None) -> Scene:
     """An ultrasound fan with a cyst, two cysts, a stone, or nothing."""
     cysts = {"cyst": 1, "two cysts": 2}.get(finding or "", 0)
+    side: Side = "right" if rng.random() < 0.5 else "left"
     seen = {"cyst": "a cyst", "two cysts": "a cyst", "stone": "a stone with acoustic shadow"}
     asks = [
         _modality("Ultrasound"),
@@ -252,9 +291,11 @@ def sonogram(rng: Rng, finding: str | None) -> Scene:
         count("quantity", "How many echo-free cysts are seen?", cysts),
         whether("presence", "Is an acoustic shadow seen?", finding == "stone"),
     ]  # fmt: skip
-    return Scene(
-        (organs.ultrasound(rng, cysts=cysts, stone=finding == "stone"),), "Ultrasound", "abdomen", tuple(asks)
-    )
+    if cysts == 1:
+        halves = ("left half", "right half", "both halves", "neither half")
+        asks.append(which("position", "Which half of the image holds the cyst?", f"{side} half", halves))
+    picture = organs.ultrasound(rng, cysts=cysts, stone=finding == "stone", side=side)
+    return Scene((picture,), "Ultrasound", "abdomen", tuple(asks))
 
 
 # --- helpers of this module and of the series ---

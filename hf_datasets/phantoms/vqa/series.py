@@ -11,7 +11,16 @@ from hf_datasets.phantoms.chest_xray import Findings, Side
 from hf_datasets.phantoms.shapes import Rng
 from hf_datasets.phantoms.vqa import endoscopy, organs
 from hf_datasets.phantoms.vqa.endoscopy import Frame
-from hf_datasets.phantoms.vqa.scenes import Ask, Scene, count, small, thorax_slice, which
+from hf_datasets.phantoms.vqa.scenes import (
+    QUARTERS,
+    Ask,
+    Scene,
+    count,
+    instrument_place,
+    small,
+    thorax_slice,
+    which,
+)
 
 CHANGES = ("it appears", "it resolves", "it is present in all frames", "it is present in no frame")
 SHIFTED = "it changes its side"
@@ -52,15 +61,17 @@ def _course(change: str, number: int, rng: Rng) -> list[bool]:
 def scope_run(rng: Rng, number: int, polyp_in: int) -> Scene:
     """Frames of a colonoscopy; one of them shows a polyp, another one the instrument."""
     tool_in = int(rng.choice([index for index in range(number) if index != polyp_in]))
-    polyp = endoscopy.random_polyp(rng, row=int(rng.integers(2)))
-    frames = tuple(
-        endoscopy.paint(Frame((polyp,) if index == polyp_in else (), instrument=index == tool_in), rng)
+    polyp, above = endoscopy.random_polyp(rng), bool(rng.random() < 0.5)
+    shown = [
+        Frame((polyp,) if index == polyp_in else (), instrument=index == tool_in, from_above=above)
         for index in range(number)
-    )
+    ]
+    frames = tuple(endoscopy.paint(frame, rng) for frame in shown)
     asks = (
         _frame_with("a polyp", polyp_in, number),
         _frame_with("an instrument", tool_in, number),
         _order("the polyp", "the instrument", polyp_in < tool_in),
+        instrument_place(shown[tool_in]),
     )
     return Scene(frames, "Endoscopy", "colon", asks)
 
@@ -68,11 +79,22 @@ def scope_run(rng: Rng, number: int, polyp_in: int) -> Scene:
 def brain_stack(rng: Rng, number: int, lesion_in: int) -> Scene:
     """Slices of one brain; one of them shows a lesion."""
     side: Side = "right" if rng.random() < 0.5 else "left"
-    frames = tuple(organs.brain(rng, "T2", (side,) if index == lesion_in else ()) for index in range(number))
+    behind = bool(rng.random() < 0.5)
+    frames = tuple(
+        organs.brain(rng, "T2", (side,) if index == lesion_in else (), behind=behind)
+        for index in range(number)
+    )
+    quarter = f"{'back' if behind else 'front'} {side}"
     sides = ("right", "left", "both sides", "neither side")
     asks = (
         _frame_with("a focal lesion", lesion_in, number),
         which("position", "On which side is the lesion that one of the frames shows?", side, sides),
+        which(
+            "position",
+            "Which quarter of the brain holds the lesion that one of them shows?",
+            quarter,
+            QUARTERS,
+        ),
     )
     return Scene(frames, "MRI", "brain", asks)
 

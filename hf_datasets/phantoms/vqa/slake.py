@@ -57,7 +57,7 @@ def _scenes(seed: int) -> list[Scene]:
         lambda rng: film(rng, "pleural effusion"),
         lambda rng: brain_slice(rng, "T1", ()),
         lambda rng: belly_slice(rng, axial=False),
-        lambda rng: film(rng, "enlarged heart"),
+        lambda rng: film(rng, "cardiomegaly"),
         lambda rng: film(rng, None),
     )
     return [paint(rng_for(seed, "slake", index)) for index, paint in enumerate(painters)]

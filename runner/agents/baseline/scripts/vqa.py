@@ -5,13 +5,11 @@ import re
 import time
 
 import chest
+import looks
 import numpy as np
+from looks import findings_of, look_at
 from PIL import Image
-from scipy import ndimage as ndi
-from skimage.measure import label, regionprops
-from skimage.morphology import disk, opening
 
-DARK, WHITE = 20, 240
 CLOSED = re.compile(r"^(is|are|was|were|does|do|did|can|could|has|have|any)\b")
 MODALITIES = {
     "MRI": r"\bmri?\b|magnetic resonance",
@@ -20,6 +18,7 @@ MODALITIES = {
     "fundus photography": r"fundus|ophthalmoscop",
     "microscopy": r"microscop|histolog|\bstain",
     "ultrasound": r"ultraso|sonogra",
+    "endoscopy": r"endoscop|colonoscop|gastroscop",
 }
 PLANES = {
     "axial": r"axial|transverse|cross.?section",
@@ -35,6 +34,21 @@ FINDINGS = {
     "cardiomegaly": r"cardiomegal|heart (is )?(enlarged|big)|(enlarged|large) (heart|cardiac)|cardiac enlargement",
     "device": r"pacemaker|device|generator|\bleads?\b",
     "line": r"catheter|central line|\bline\b|\btube\b",
+    "lesion": r"\blesion|metasta|tumou?r",
+    "cyst": r"\bcysts?\b",
+    "stone": r"\bstones?\b|calculus|calculi",
+    "shadow": r"acoustic shadow",
+    "polyp": r"polyp",
+    "instrument": r"instrument|forceps|snare",
+    "box": r"\bbox\b",
+    "colitis": r"colitis|inflam|ulcer",
+    "haemorrhage": r"h(a)?emorrhage|bleed",
+    "exudate": r"exudate",
+    "gland": r"gland",
+    "fat": r"adipose|\bfat\b",
+    "infiltrate": r"infiltrate|inflammatory",
+    "vessel": r"vessel|red cells|red blood",
+    "brown": r"brown|positive",
 }
 PARTS = {
     "heart": r"\bheart\b|cardiac",
@@ -48,118 +62,70 @@ PARTS = {
 FORMS = {
     "modality": r"modality|(type|kind) of (imag|scan|study)|how was .*(taken|acquired|obtained)",
     "plane": r"\bplane\b|orientation|\bview\b|projection",
+    "stain": r"\bstain(ing)? (was|is|has)|(which|what) stain",
+    "tissue": r"(type|kind) of tissue|what tissue",
+    "colour": r"colou?r of|(which|what) colou?r",
+    "weighting": r"\bt1\b.* or .*\bt2\b",
+    "fluid": r"(fluid|csf|ventricle).*\bbright or dark",
+    "disc": r"optic disc.*(right or .*left|left or .*right)",
     "side": r"which (side|lung|hemithorax)|what side|where|located|location",
-    "finding": r"abnormal|finding|wrong|diagnos|patholog|disease",
     "count": r"^how many",
+    "finding": r"abnormal|finding|wrong|diagnos|patholog|disease|what is (seen|shown|present)",
     "region": r"body part|part of the body|region",
     "organ": r"organ",
 }
+EITHER = ("weighting", "fluid", "disc")
+"""Forms that offer two words to choose from, though they begin like a question for yes or no."""
 REGIONS = {"brain": "head"}
 ORGANS = {"chest": "lungs"}
+COURSES = {
+    "appears": r"\bappear|develop|\bnew\b|increas",
+    "resolves": r"resolv|disappear|decreas",
+    "stays": r"\ball\b|throughout|unchanged|persist",
+    "never": r"\bno (frame|image)|never|absent",
+    "changes side": r"\bsides?\b",
+}
+TABLES = (MODALITIES, PLANES, FINDINGS, PARTS, COURSES)
 
 
 def load(folder, _task):
     question = json.loads((folder / "question.json").read_text(encoding="utf-8"))
-    picture = Image.open(folder / question["image_paths"][0])
+    asked = last_question(question["question"])
+    pictures = [Image.open(folder / name) for name in question["image_paths"]]
     return {
         "name": folder.name,
-        "question": question["question"].lower().strip(),
-        "rgb": np.asarray(picture.convert("RGB"), dtype=np.float32),
+        "question": asked,
+        "rgbs": [
+            looks.panel_of(np.asarray(each.convert("RGB"), dtype=np.float32), asked) for each in pictures
+        ],
         "options": question.get("options"),
     }
 
 
+def last_question(text):
+    """What is asked, without a history before it and choices or image marks around it."""
+    text = re.sub(r"<image \d+>", "", re.split(r"(?i)answer choices:", text)[0])
+    sentences = re.findall(r"[^.?!]*\?", text)
+    return (sentences[-1] if sentences else text).lower().strip()
+
+
 def describe(item):
-    rgb = item["rgb"]
-    print(f"question {item['question']!r}")
-    print(f"picture shape {rgb.shape}, 8-bit, {rgb.min():.0f} to {rgb.max():.0f}, seen as {look_at(rgb)}")
+    print(f"question {item['question']!r}, options {item['options']}")
+    for rgb in item["rgbs"]:
+        print(f"picture shape {rgb.shape}, 8-bit, {rgb.min():.0f} to {rgb.max():.0f}, seen as {look_at(rgb)}")
 
 
 def describe_result(result):
     print(result)
 
 
-# --- the picture ------------------------------------------------------------------------------------------------------
-
-
-def look_at(rgb):
-    """Modality, plane and what part of the body is seen, from colour, surround and bright or dark fields."""
-    grey = rgb.mean(axis=2)
-    sides, ends = np.concatenate([grey[:, 0], grey[:, -1]]), np.concatenate([grey[0], grey[-1]])
-    dark_sides, dark_ends = float((sides < DARK).mean()), float((ends < DARK).mean())
-    if np.mean(rgb.max(axis=2) - rgb.min(axis=2)) > 15:
-        is_eye = dark_sides > 0.5 and rgb[..., 0].mean() > 1.5 * rgb[..., 2].mean()
-        return {
-            "modality": "fundus photography" if is_eye else "microscopy",
-            "plane": "",
-            "part": "eye" if is_eye else "tissue",
-        }
-    if dark_sides < 0.8 and chest.is_frontal(standard(grey)):
-        return {"modality": "X-ray", "plane": "PA", "part": "chest"}
-    body = ndi.binary_fill_holes(grey >= DARK)
-    rows, columns = np.nonzero(body.any(axis=1))[0], np.nonzero(body.any(axis=0))[0]
-    bone = float((grey >= WHITE).sum() / max(body.sum(), 1))
-    if dark_sides > 0.8 and (dark_ends < 0.6 or np.ptp(columns) > 1.1 * np.ptp(rows)) and bone > 0.008:
-        hollow = float((body & (grey < DARK)).sum() / body.sum())
-        part = "chest" if dark_ends > 0.6 and hollow > 0.2 else "abdomen"
-        return {"modality": "CT", "plane": "axial" if dark_ends > 0.6 else "coronal", "part": part}
-    return {"modality": "MRI", "plane": "axial" if dark_ends > 0.6 else "coronal", "part": "brain"}
-
-
-def standard(grey):
-    """The grey picture at the width for which ``chest`` is made."""
-    height = max(1, round(grey.shape[0] * chest.WIDTH / grey.shape[1]))
-    picture = Image.fromarray(np.clip(grey, 0, 255).astype(np.uint8))
-    return np.asarray(picture.resize((chest.WIDTH, height), Image.Resampling.BILINEAR), dtype=np.float32)
-
-
-def findings_of(rgb, seen):
-    """Finding -> sides where it was measured ('' where it has no side)."""
-    grey = rgb.mean(axis=2)
-    if seen["part"] != "chest":
-        return {}
-    if seen["modality"] == "CT":
-        return {"effusion": layered_fluid(standard(grey))}
-    found = chest.measure(standard(grey))
-    if found is None:
-        return {}
-    return {
-        **{name: found[name] for name in ("pneumothorax", "effusion", "consolidation", "nodule")},
-        "cardiomegaly": [""] if found["ratio"] > 0.5 else [],
-        "device": [""] if found["devices"]["pacemaker"] else [],
-        "line": [""] if found["devices"]["line"] else [],
-    }
-
-
-def layered_fluid(grey):
-    """Sides of an axial chest CT where the lung does not reach as far back as on the other side."""
-    lungs = sorted(chest.lungs_of(grey), key=lambda lung: np.nonzero(lung)[1].mean())
-    if len(lungs) < 2:
-        return []
-    back = [np.nonzero(lung)[0].max() for lung in lungs]
-    reach = 0.08 * np.ptp(np.nonzero(grey >= DARK)[0])
-    return [
-        side for side, own, other in zip(chest.SIDES, back, back[::-1], strict=True) if other - own > reach
-    ]
-
-
-def bright_organs(grey):
-    """Number of compact, bright, boneless blobs: enhanced kidneys in an abdominal CT."""
-    smooth = ndi.gaussian_filter(grey, 1.0)
-    blobs = label(opening((smooth > 150) & (smooth < WHITE), disk(3)))
-    return sum(
-        0.006 < region.area / grey.size < 0.06 and region.solidity > 0.75 for region in regionprops(blobs)
-    )
+# --- one picture ------------------------------------------------------------------------------------------------------
 
 
 def shows(part, rgb, seen):
     """Whether a part of the body can be seen."""
     if part == "kidney":
-        return (
-            seen["modality"] == "CT"
-            and seen["part"] == "abdomen"
-            and bright_organs(standard(rgb.mean(axis=2))) >= 2
-        )
+        return len(findings_of(rgb, seen).get("kidney", [])) >= 2
     places = {
         "heart": ("chest",),
         "lung": ("chest",),
@@ -170,22 +136,33 @@ def shows(part, rgb, seen):
     return seen["part"] in places.get(part, ("chest", "abdomen"))
 
 
-# --- the question -----------------------------------------------------------------------------------------------------
-
-
 def named(patterns, question):
     return [name for name, pattern in patterns.items() if re.search(pattern, question)]
+
+
+def named_here(question, findings):
+    """The findings that a question names; of those, the ones that this kind of picture is measured for."""
+    asked = named(FINDINGS, question)
+    return [name for name in asked if name in findings] or asked
 
 
 def side_in(question):
     return next((side for side in chest.SIDES if re.search(rf"\b{side}\b", question)), "")
 
 
+def form_of(question):
+    return next(iter(named(FORMS, question)), "")
+
+
+def wants_yes_or_no(question):
+    return bool(CLOSED.match(question)) and form_of(question) not in EITHER
+
+
 def yes_or_no(question, rgb):
     """Whether what is asked holds in the picture; None where the words select nothing that is measured."""
     seen = look_at(rgb)
     findings = findings_of(rgb, seen)
-    asked, side = named(FINDINGS, question), side_in(question)
+    asked, side = named_here(question, findings), side_in(question)
     if re.search(r"\bnormal\b|unremarkable|\bclear\b", question):
         return not any(findings.values())
     if "abnormal" in question:
@@ -202,52 +179,111 @@ def yes_or_no(question, rgb):
 
 def short_answer(question, rgb):
     """A word or two; empty where the words select nothing that is measured."""
-    seen = look_at(rgb)
+    seen, form = look_at(rgb), form_of(question)
     findings = findings_of(rgb, seen)
-    form = next(iter(named(FORMS, question)), "")
     if form == "finding":
-        return next((name for name, sides in findings.items() if sides), "none")
+        present = [name for name, places in findings.items() if places]
+        return next(iter(present), "none" if seen["part"] == "colon" else "no finding")
     if form == "side":
         return side_answer(question, findings)
     if form == "count":
-        return "2" if set(named(PARTS, question)) & {"lung", "kidney"} else "1"
+        return count_answer(question, findings)
     if form == "organ" and seen["part"] == "abdomen":
         return "spleen" if re.search(r"right side of the (image|picture|scan)", question) else "liver"
-    names = {
-        "modality": seen["modality"],
-        "plane": seen["plane"],
-        "region": REGIONS.get(seen["part"], seen["part"]),
+    if form in ("modality", "plane", "region", "organ"):
+        part = seen["part"]
+        names = {"region": REGIONS.get(part, part), "organ": ORGANS.get(part, part)}
+        return {**seen, **names}[form]
+    return attribute(form, rgb, findings)
+
+
+def attribute(form, rgb, findings):
+    """Stain, tissue, colour and brightness."""
+    grey = rgb.mean(axis=2)
+    tissue = "adipose tissue" if findings.get("fat") else "glandular tissue" if findings.get("gland") else ""
+    measured = {
+        "stain": lambda: "immunohistochemistry" if findings.get("brown") else "hematoxylin and eosin",
+        "tissue": lambda: tissue or "smooth muscle",
+        "colour": lambda: looks.polyp_colour(rgb),
+        "weighting": lambda: "T2" if looks.fluid_is_bright(grey) else "T1",
+        "fluid": lambda: "bright" if looks.fluid_is_bright(grey) else "dark",
+        "disc": lambda: looks.disc_side(rgb),
     }
-    return {**names, "organ": ORGANS.get(seen["part"], seen["part"])}.get(form, "")
+    return measured[form]() if form in measured else ""
 
 
 def side_answer(question, findings):
-    """The side of the finding that is asked for, as the question calls it."""
-    sides = next((findings[name] for name in named(FINDINGS, question) if findings.get(name)), [])
-    if len(sides) != 1 or not sides[0]:
-        return "both" if sides and sides[0] else ""
-    return f"{sides[0]} lung" if "which lung" in question else sides[0]
+    """The place of the finding that is asked for, as the question calls it."""
+    asked = named_here(question, findings)
+    places = next((findings[name] for name in asked if findings.get(name)), [])
+    if len(set(places)) != 1 or not places[0]:
+        return "both" if places and places[0] else ""
+    return f"{places[0]} lung" if "which lung" in question else places[0]
+
+
+def count_answer(question, findings):
+    asked = [name for name in named(FINDINGS, question) if name in findings]
+    if asked:
+        return str(len(findings[asked[0]]))
+    return "2" if set(named(PARTS, question)) & {"lung", "kidney"} else "1"
+
+
+# --- several pictures -------------------------------------------------------------------------------------------------
+
+
+def over_frames(question, rgbs):
+    """The answer that the frames give together; empty where the question does not compare them."""
+    if ordered := re.search(r"order are (.+?) and (.+?) seen", question):
+        first, second = (first_frame(words, rgbs) for words in ordered.groups())
+        words = ordered.groups() if first < second else ordered.groups()[::-1]
+        return f"{words[0]} is seen before {words[1]}"
+    if "frame" not in question and "image" not in question:
+        return ""
+    if re.search(r"(which|what) (of the )?.*(frame|image)s? .*(shows?|contains?|is) ", question):
+        found = first_frame(question.split("frame")[-1], rgbs)
+        return f"frame {found + 1}" if found < len(rgbs) else "none of the frames"
+    if re.search(r"in how many", question):
+        return str(sum(bool(yes_or_no(question, rgb)) for rgb in rgbs))
+    return course(question, rgbs) if "change" in question else ""
+
+
+def first_frame(words, rgbs):
+    """Index of the first frame in which the words hold; the number of frames where they never do."""
+    return next((index for index, rgb in enumerate(rgbs) if yes_or_no(words, rgb)), len(rgbs))
+
+
+def course(question, rgbs):
+    """How a finding goes from the first to the last frame, by its sides."""
+    name = next(iter(named(FINDINGS, question)), "")
+    sides = [findings_of(rgb, look_at(rgb)).get(name, []) for rgb in rgbs]
+    if not any(sides):
+        return "never"
+    if not sides[0] or not sides[-1]:
+        return "resolves" if sides[0] else "appears"
+    return "stays" if sides[0] == sides[-1] else "changes side"
 
 
 # --- the candidates: an answer, and whether the picture was measured for it -------------------------------------------
 
 
 def by_rules(item):
-    question, rgb = item["question"], item["rgb"]
-    if CLOSED.match(question):
-        truth = yes_or_no(question, rgb)
-        return ("yes" if truth else "no"), truth is not None
-    text = short_answer(question, rgb)
+    question, rgbs = item["question"], item["rgbs"]
+    if len(rgbs) > 1 and (text := over_frames(question, rgbs)):
+        return text, True
+    if wants_yes_or_no(question):
+        truths = [yes_or_no(question, rgb) for rgb in rgbs]
+        return ("yes" if any(truths) else "no"), any(truth is not None for truth in truths)
+    text = next((text for rgb in rgbs if (text := short_answer(question, rgb))), "")
     return text or commonest(question), bool(text)
 
 
 def by_kind(item):
-    """Modality and plane only."""
-    question, seen = item["question"], look_at(item["rgb"])
-    if CLOSED.match(question):
+    """Modality and plane only, of the first picture."""
+    question, seen = item["question"], look_at(item["rgbs"][0])
+    if wants_yes_or_no(question):
         asked = named(MODALITIES, question)
         return ("yes" if seen["modality"] in asked else "no"), bool(asked)
-    form = next(iter(named(FORMS, question)), "")
+    form = form_of(question)
     known = seen[form] if form in ("modality", "plane") else ""
     return known or commonest(question), bool(known)
 
@@ -258,10 +294,11 @@ def by_prior(item):
 
 def commonest(question):
     """The commonest answer to the form of the question; the picture is not looked at."""
-    if CLOSED.match(question):
+    if wants_yes_or_no(question):
         return "no"
-    form = next(iter(named(FORMS, question)), "")
-    return {"modality": "X-ray", "plane": "axial", "side": "right", "count": "1"}.get(form, "chest")
+    return {"modality": "X-ray", "plane": "axial", "side": "right", "count": "1"}.get(
+        form_of(question), "chest"
+    )
 
 
 def timed(answer):
@@ -291,19 +328,28 @@ def quality(_item, result, _predict):
 
 
 def letter_of(result):
-    """The first option whose text holds the answer, else the first option; '' for an open question."""
+    """The option that is nearest to the answer, the first one where none is near; '' for an open question."""
     options = result["options"] or {}
-    return next(
-        (key for key, text in options.items() if result["answer"].lower() in text.lower()),
-        next(iter(options), ""),
+    return max(
+        options, key=lambda letter: nearness(result["answer"].lower(), options[letter].lower()), default=""
     )
 
 
+def nearness(answer, option):
+    """3 for the same words, 2 for one within the other, 1 for another name of the same thing, else 0."""
+    if answer == option:
+        return 3
+    if re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", option):
+        return 2
+    return int(any(set(named(table, answer) or [answer]) & set(named(table, option)) for table in TABLES))
+
+
 def save(result, folder, task):
+    letter = letter_of(result)
     answer = {
         "question_id": result["name"],
-        "predicted_label": letter_of(result),
-        "predicted_answer": result["answer"],
+        "predicted_label": letter,
+        "predicted_answer": result["options"][letter] if letter else result["answer"],
         "raw_model_output": result["answer"],
         "model_name": "rules on image measurements",
         "runtime_s": round(result["seconds"], 4),
@@ -314,13 +360,16 @@ def save(result, folder, task):
 def inspect(item, folder, task, show):
     answer = json.loads((folder / task["files"][0]).read_text(encoding="utf-8"))
     show(
-        f"question {item['question']!r}\nparsed answer {answer['predicted_answer']!r}, fields {sorted(answer)}"
+        f"question {item['question']!r}\nraw {answer['raw_model_output']!r}, parsed {answer['predicted_label']!r} "
+        f"{answer['predicted_answer']!r}, fields {sorted(answer)}"
     )
     problems = []
     if answer["question_id"] != item["name"]:
         problems.append(f"answers {answer['question_id']!r}")
+    if item["options"]:
+        return problems if answer["predicted_label"] in item["options"] else [*problems, "no option's letter"]
     if not answer["predicted_answer"].strip() or len(answer["predicted_answer"].split()) > 5:
         problems.append("no short answer")
-    if CLOSED.match(item["question"]) and answer["predicted_answer"] not in ("yes", "no"):
+    if wants_yes_or_no(item["question"]) and answer["predicted_answer"] not in ("yes", "no"):
         problems.append("a yes-or-no question without yes or no")
     return problems

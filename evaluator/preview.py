@@ -52,17 +52,23 @@ def write_previews(
 
 def contours(image: Path, masks: Sequence[tuple[Pixels, Sequence[int]]]) -> bytes:
     """Outlines of label sets on the axial slice that holds most of them."""
-    from evaluator.readers.nifti import read_nifti
+    from evaluator.tracks.grids import read_first_channel
 
-    volume = read_nifti(image)
+    volume = read_first_channel(image)
     chosen = [np.isin(labels, ids) for labels, ids in masks]
     area = sum(mask.sum(axis=(0, 1), dtype=np.int64) for mask in chosen)
     place = int(np.argmax(area)) if np.any(area) else volume.data.shape[2] // 2
-    picture = np.repeat(_grey(_upright(volume.data[:, :, place]), SOFT_TISSUE)[..., None], 3, axis=2)
+    picture = np.repeat(_grey(_upright(volume.data[:, :, place]), _window(volume.data))[..., None], 3, axis=2)
     for number, mask in enumerate(chosen):
         picture[_outline(_upright(mask[:, :, place]))] = PALETTE[number % len(PALETTE)]
     width, height = volume.spacing[0] * picture.shape[1], volume.spacing[1] * picture.shape[0]
     return _webp(Image.fromarray(picture), (width, height))
+
+
+def _window(values: Pixels) -> tuple[float, float]:
+    """Soft tissue where there is air in Hounsfield units, else what most of the signal spans."""
+    low, high = (float(value) for value in np.percentile(values, (0.5, 99.5)))
+    return SOFT_TISSUE if low < SOFT_TISSUE[0] else (low, max(high, low + 1))
 
 
 def beside(image: Path, restored: Pixels, window: tuple[float, float]) -> bytes:

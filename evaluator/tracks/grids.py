@@ -1,4 +1,4 @@
-"""The grid of a staged volume, from its header alone."""
+"""Staged volumes, which are ours and need no guard: their grid alone, or their first channel."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import nibabel
 import numpy as np
-from nibabel.orientations import inv_ornt_aff, io_orientation
+from nibabel.orientations import apply_orientation, inv_ornt_aff, io_orientation
 
 from evaluator.readers.nifti import Volume
 
@@ -21,3 +21,11 @@ def read_grid(path: Path) -> Volume:
     affine = image.affine @ inv_ornt_aff(turn, stored)
     x, y, z = (float(size) for size in np.sqrt(np.sum(affine[:3, :3] ** 2, axis=0)))
     return Volume(np.broadcast_to(np.uint8(0), shape), affine, (x, y, z))
+
+
+def read_first_channel(path: Path) -> Volume:
+    """A staged file as a canonical 3-D volume; of a fourth axis the first place is taken."""
+    image: Any = nibabel.load(path)
+    data = np.asarray(image.dataobj[..., 0] if len(image.shape) == 4 else image.dataobj)
+    grid = read_grid(path)
+    return Volume(apply_orientation(data, io_orientation(image.affine)), grid.affine, grid.spacing)

@@ -18,8 +18,21 @@ CASES = {
     "kidney-seg-task": 6,
     "ldct-denoising-task": 6,
     "vqa-rad-task": 31,
+    "pathvqa-task": 22,
+    "slake-task": 30,
+    "medframeqa-task": 24,
+    "medxpertqa-mm-task": 27,
+    "vqa-kvasir-task": 24,
+    "vqa-omnimedvqa-task": 28,
+    "vqa-pmc-vqa-task": 24,
+    "vqa-mmmu-medical-task": 29,
     "iu-xray-report-task": 8,
     "bccd-det-task": 8,
+    "aeropath-seg-task": 5,
+    "tsg-multiorgan-seg-task": 5,
+    "feta-seg-task": 6,
+    "panther-t1-seg-task": 6,
+    "panther-t2-seg-task": 6,
 }
 
 

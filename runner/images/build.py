@@ -49,9 +49,10 @@ def existing_image(api: APIClient, role: Role) -> str:
     chosen = os.environ.get(f"AUTOMEDBENCH_{role.upper()}_IMAGE")
     if chosen:
         return _require(_image_id(api, chosen), f"no image {chosen}")
-    image = _image_id(api, image_tag(role))
+    tag = image_tag(role)
+    image = _image_id(api, tag)
     if image is None and _image_id(api, packages_tag(role)):
-        image = _build_role(api, role)
+        image = _build_role(api, role, tag)
     return _require(image, f"no {role} image of the present sources: {HINT}")
 
 
@@ -86,14 +87,26 @@ def source_folders() -> tuple[Path, Path]:
 
 
 def _ensure_image(api: APIClient, role: Role, rebuild: bool, say: Say) -> str:
-    image = None if rebuild else _image_id(api, image_tag(role))
+    tag = image_tag(role)
+    image = None if rebuild else _image_id(api, tag)
     if image is None:
         if rebuild or not _image_id(api, packages_tag(role)):
             _build_packages(api, role, say)
-        say(f"{role}: building {image_tag(role)}")
-        image = _build_role(api, role)
-    say(f"{role}: {image_tag(role)} is ready")
+        say(f"{role}: building {tag}")
+        image = _build_role(api, role, tag)
+        _forget_superseded(api, role, tag)
+    say(f"{role}: {tag} is ready")
     return image
+
+
+def _forget_superseded(api: APIClient, role: Role, present: str) -> None:
+    """Remove images of earlier sources, but for those a container still uses."""
+    from docker.errors import APIError
+
+    for image in api.images(name=f"automedbench/{role}"):
+        for tag in set(image["RepoTags"] or ()) - {present}:
+            with contextlib.suppress(APIError):
+                api.remove_image(tag)
 
 
 def _build_packages(api: APIClient, role: Role, say: Say) -> None:
@@ -105,10 +118,10 @@ def _build_packages(api: APIClient, role: Role, say: Say) -> None:
     _build(api, "packages", packages_tag(role), {"site": site}, base)
 
 
-def _build_role(api: APIClient, role: Role) -> str:
+def _build_role(api: APIClient, role: Role, tag: str) -> str:
     sources = {f"source/{name}": file for name, file in source_files()} if role == "evaluator" else {}
-    _build(api, role, image_tag(role), sources, packages_tag(role))
-    return _require(_image_id(api, image_tag(role)), f"the {role} image was not built")
+    _build(api, role, tag, sources, packages_tag(role))
+    return _require(_image_id(api, tag), f"the {role} image was not built")
 
 
 def _base_image(api: APIClient, say: Say) -> str:

@@ -79,12 +79,12 @@ class BubblewrapBackend:
             Protection(
                 "network", "full", "none at all; when open, the host's own, its local services included"
             ),
-            Protection(
-                "uid", "full", f"commands run as uid {ids()[0]}" + ("" if root else ", the runner's own")
-            ),
+            Protection("uid", "full", f"commands run as uid {ids()[0]}")
+            if root
+            else Protection("uid", "partial", "the runner's own: what is inside can end its sandbox"),
             Protection("capabilities", "full", "all dropped"),
             Protection("no_new_privs", "full"),
-            Protection("seccomp", "none", "no filter of system calls"),
+            Protection("seccomp", "none", "no filter of system calls; user namespaces can be made inside"),
             limit("memory", "address space of each process, not their sum"),
             limit("pids", "" if root else "processes of this user"),
             limit("cpu", ""),

@@ -14,7 +14,21 @@ from tasks.manifest import Manifest, load_manifest
 from tasks.registry import load_task
 from tasks.schema import Release, Task
 
-TASKS = ["bccd-det-task", "iu-xray-report-task", "kidney-seg-task", "ldct-denoising-task", "vqa-rad-task"]
+TASKS = [
+    "bccd-det-task",
+    "iu-xray-report-task",
+    "kidney-seg-task",
+    "ldct-denoising-task",
+    "vqa-rad-task",
+    "pathvqa-task",
+    "slake-task",
+    "medframeqa-task",
+    "medxpertqa-mm-task",
+    "vqa-kvasir-task",
+    "vqa-omnimedvqa-task",
+    "vqa-pmc-vqa-task",
+    "vqa-mmmu-medical-task",
+]
 
 
 @pytest.fixture(scope="module", params=TASKS)

@@ -126,7 +126,7 @@ def read_json_list(path: Path) -> list[Row]:
     except ValueError as error:
         raise StagingError(f"{path}: not complete JSON ({error}); download it again") from None
     if not isinstance(content, list) or not all(isinstance(record, dict) for record in content):
-        raise StagingError(f"{path}: expected a list of questions, found something else")
+        raise StagingError(f"{path}: expected a list of records, found something else")
     return content
 
 

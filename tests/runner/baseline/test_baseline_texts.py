@@ -22,7 +22,14 @@ from tasks.schema import Tier, Track
 
 HOME = Path(baseline.__file__).parent
 TRACKS = [Track(path.stem) for path in sorted(HOME.glob("plans/*.yaml"))]
-TASKS = ["kidney-seg-task", "ldct-denoising-task", "vqa-rad-task", "iu-xray-report-task", "bccd-det-task"]
+TASKS = [
+    "kidney-seg-task",
+    "ldct-denoising-task",
+    "vqa-rad-task",
+    "medframeqa-task",
+    "iu-xray-report-task",
+    "bccd-det-task",
+]
 OFFERED = ("load", "describe", "describe_result", "quality", "save", "inspect")
 
 

@@ -16,6 +16,14 @@ from tasks.registry import load_task
 
 CASES = {
     "kidney-seg-task": 6,
+    "pancreas-seg-task": 6,
+    "pancreas-oar-seg-task": 5,
+    "liver-seg-task": 6,
+    "colon-seg-task": 5,
+    "hepaticvessel-seg-task": 5,
+    "spleen-seg-task": 6,
+    "heart-seg-task": 5,
+    "prostate-seg-task": 6,
     "ldct-denoising-task": 6,
     "vqa-rad-task": 31,
     "pathvqa-task": 22,

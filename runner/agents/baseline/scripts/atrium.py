@@ -9,7 +9,6 @@ import segmentation
 from scipy import ndimage as ndi
 from segmentation import closed, grow, largest, opened, shrink
 from skimage.feature import peak_local_max
-from skimage.filters import threshold_multiotsu
 from skimage.measure import regionprops
 from skimage.segmentation import watershed
 
@@ -38,11 +37,12 @@ def frame(item):
     """Body, blood, and the point where the atrium is expected (mm); made once a case."""
     if "chest" not in item:
         calm, spacing = item["calm"], item["spacing"]
-        levels = threshold_multiotsu(calm[::2, ::2, ::2], classes=4)
+        levels = labelmaps.signal_levels(calm[::2, ::2, ::2], 4)
         body = filled(largest(closed(calm > levels[0] / 2, 6.0, spacing)))
         inner = shrink(body, 30.0, spacing)
         blood = inner & (calm > levels[2])
-        x, y, z = (axis * step for axis, step in zip(np.nonzero(body), spacing, strict=True))
+        seen = np.nonzero(body if body.any() else ~body)
+        x, y, z = (axis * step for axis, step in zip(seen, spacing, strict=True))
         low, high = np.percentile(y, (1, 99))
         middle = np.array([np.median(x), low + DEPTH * (high - low), np.median(z)])
         item["chest"] = {"body": body, "inner": inner, "blood": blood, "middle": middle, "level": levels[2]}

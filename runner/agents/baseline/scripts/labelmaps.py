@@ -5,6 +5,15 @@ import numpy as np
 from nibabel.orientations import apply_orientation, axcodes2ornt, io_orientation, ornt_transform
 from scipy import ndimage as ndi
 from segmentation import on_full_grid
+from skimage.filters import threshold_multiotsu
+
+
+def signal_levels(values, classes):
+    """Borders between classes of signal; equal steps where there are too few different values."""
+    try:
+        return threshold_multiotsu(np.ravel(values), classes=classes)
+    except ValueError:
+        return np.linspace(values.min(), values.max(), classes + 1)[1:-1]
 
 
 def targets_in(task, name):

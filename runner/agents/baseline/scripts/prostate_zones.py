@@ -9,7 +9,7 @@ import numpy as np
 from nibabel.orientations import apply_orientation, axcodes2ornt, io_orientation, ornt_transform
 from scipy import ndimage as ndi
 from segmentation import closed, grow, largest, opened, shrink
-from skimage.filters import threshold_multiotsu, threshold_otsu
+from skimage.filters import threshold_otsu
 from skimage.measure import label, regionprops
 
 GLAND_ML, GLAND_MM = 45.0, (25.0, 19.0, 20.0)
@@ -62,7 +62,7 @@ def gland_of(item):
         right, front, up = offsets(item)
         spacing, adc = item["spacing"], item["adc"]
         near = (right**2 + front**2 < REACH_MM**2) & (np.abs(up) < 40)
-        low, high = threshold_multiotsu(adc[near], classes=3)
+        low, high = labelmaps.signal_levels(adc[near], 3)
         urine = opened(adc > max(1.15 * high, 2000.0), 3.0, spacing)
         tissue = near & (adc > (low + high) / 2) & ~grow(urine, 2.0, spacing)
         marks = label(opened(tissue, 4.0, spacing), connectivity=1)

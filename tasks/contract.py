@@ -178,7 +178,7 @@ def _report_example(sections: tuple[str, ...]) -> str:
     lines = [
         f"{name.capitalize()}: whole sentences about what this study shows, {name} only." for name in sections
     ]
-    return "\n".join(lines or ["Whole sentences about what this study shows, and nothing else."]) + "\n"
+    return "\n".join(lines or ["Whole sentences about what the images show, and nothing else."]) + "\n"
 
 
 # --- boxes ---

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from evaluator.metrics.chest import extract
 from hf_datasets.staging.base import CaseFolders, StagingError, folder_at, some
-from hf_datasets.staging.images import grey, read_picture, write_jpeg
+from hf_datasets.staging.images import grey, read_picture
+from hf_datasets.staging.studies import (
+    SHORT_NOTE,
+    Section,
+    is_deliverable,
+    text_of,
+    without_marks,
+    write_study,
+)
 
 NOTES = {
     "report": "FINDINGS and IMPRESSION, each one line; upstream's XXXX marks of de-identification removed",
-    "left out": "studies without an image, or with neither FINDINGS nor IMPRESSION",
+    "left out": f"studies without an image, or with neither FINDINGS nor IMPRESSION; {SHORT_NOTE}",
     "images": "8-bit grey JPEG, quality 95, in the order of the report's parentImage entries",
 }
+TASK = "iu-xray-report-task"
 REPORTS = "ecgen-radiology"
 IMAGES = ("NLMCXR_png", "images")
-
-_MARK = re.compile(r"\bX{2,}(?:-\w+)*\b")
-_SPACE_BEFORE = re.compile(r"\s+([.,;:])")
-_REPEATED = re.compile(r"([.,;:])(?:\s*[.,;:])+")
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class OpeniCase:
     report: Path
     uid: str
     pictures: tuple[Path, ...]
-    sections: tuple[tuple[str, str], ...]
+    sections: tuple[Section, ...]
     mesh: tuple[str, ...]
     image: str = ""
 
@@ -45,23 +48,10 @@ class OpeniCase:
     def files(self) -> Sequence[Path]:
         return (self.report, *self.pictures)
 
-    @property
-    def text(self) -> str:
-        return "\n".join(text for _, text in self.sections)
-
     def write(self, to: CaseFolders) -> None:
-        (to.public / "images").mkdir()
-        names = [f"images/{index}.jpg" for index in range(len(self.pictures))]
-        for name, picture in zip(names, self.pictures, strict=True):
-            write_jpeg(to.public / name, grey(read_picture(picture)))
-        _dump(to.public / "manifest.json", {"case_id": to.id, "image_files": names})
-        (to.private / "report.txt").write_text(self.text + "\n", encoding="utf-8")
-        labels = {
-            "observations": extract(self.text),
-            "mesh": list(self.mesh),
-            "sections": dict(self.sections),
-        }
-        _dump(to.private / "labels.json", labels)
+        pictures = [grey(read_picture(picture)) for picture in self.pictures]
+        labels = {"observations": extract(text_of(self.sections)), "mesh": list(self.mesh)}
+        write_study(to, pictures, self.sections, labels)
 
 
 def find(source: Path) -> Sequence[OpeniCase]:
@@ -94,9 +84,11 @@ def _study(path: Path, pictures: Path) -> OpeniCase | None:
         )
     named = [parent.get("id", "") for parent in root.iter("parentImage")]
     sections = tuple(
-        (label.lower(), text) for label in ("FINDINGS", "IMPRESSION") if (text := _section(root, label))
+        Section(label.lower(), text)
+        for label in ("FINDINGS", "IMPRESSION")
+        if (text := _section(root, label))
     )
-    if not named or not sections:
+    if not named or not is_deliverable(TASK, sections):
         return None
     files = tuple(pictures / f"{name}.png" for name in named)
     for name, file in zip(named, files, strict=True):
@@ -117,13 +109,6 @@ def _section(root: Xml.Element, label: str) -> str:
     return ""
 
 
-def without_marks(text: str) -> str:
-    """The text without the XXXX that de-identification left, on one line, with tidy punctuation."""
-    bare = " ".join(_MARK.sub(" ", text).split())
-    tidy = _REPEATED.sub(r"\1", _SPACE_BEFORE.sub(r"\1", bare))
-    return tidy.strip(" ,;:") if any(letter.isalpha() for letter in tidy) else ""
-
-
 def _refuse_shared(reports: Path, studies: list[OpeniCase]) -> None:
     owner: dict[Path, str] = {}
     for study in studies:
@@ -132,7 +117,3 @@ def _refuse_shared(reports: Path, studies: list[OpeniCase]) -> None:
                 raise StagingError(
                     f"{reports}: {picture.name} belongs to {owner[picture]} and to {study.uid}"
                 )
-
-
-def _dump(path: Path, value: Mapping[str, object]) -> None:
-    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

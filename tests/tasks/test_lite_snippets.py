@@ -141,6 +141,10 @@ INPUTS: dict[str, Callable[[Path, np.random.Generator], None]] = {
     "vqa-pmc-vqa-task": choice,
     "vqa-mmmu-medical-task": choice,
     "iu-xray-report-task": study,
+    "mimic-cxr-report-task": study,
+    "chexpert-plus-cxr-task": study,
+    "pathology-caption-100-task": study,
+    "pathology-caption-500-task": study,
     "bccd-det-task": smear,
 }
 

@@ -148,7 +148,11 @@ def quality(item, result, predict):
 
 
 def save(result, folder, task):
-    (folder / task["files"][0]).write_text(result, encoding="utf-8")
+    """Write the sections that the task asks for."""
+    findings, conclusion = result.split("\n\n")
+    wanted = task["output"]["sections"]
+    parts = [part for part in (findings, conclusion) if part.split(":")[0].lower() in wanted]
+    (folder / task["files"][0]).write_text("\n\n".join(parts).strip() + "\n", encoding="utf-8")
 
 
 def inspect(item, folder, task, show):

@@ -84,7 +84,7 @@ def write_notebook(material: Material, budget: int = DEFAULT_TOKENS) -> Notebook
     top = "\n".join([*_facts(material), "", "Stages", *_stages(material), "", "Events"])
     plan = visible(masked(plan_text(material.plan_folder) or "", material.names))
     left = budget - tokens(top)
-    shown = _condensed(rows, int(left * _HEADS_SHARE))
+    shown = _condensed(rows, int(left * _HEADS_SHARE), evidence)
     left -= sum(tokens(row.head) + 1 for row in shown)
     plan_row = _last(rows, lambda row: "plan" in row.kinds)
     plan_quote = (
@@ -152,11 +152,23 @@ def _water_level(vessels: Sequence[tuple[float, float]], water: float) -> float:
     return vessels[-1][0]
 
 
-def _condensed(rows: Sequence[Row], budget: int) -> Sequence[Row]:
-    """The rows, neighbours put together until the heads fit: first what nothing came of, then failures too."""
+def _condensed(rows: Sequence[Row], budget: int, evidence: Evidence) -> Sequence[Row]:
+    """The rows, neighbours put together until the heads fit: first what nothing came of, then failures too, and in
+    the end all but the turning points of the run.
+    """
+    turning = (
+        evidence.plan_written,
+        evidence.inputs_shown,
+        evidence.weights_read,
+        evidence.first_case,
+        evidence.inspection,
+        evidence.batch,
+    )
+    pinned = {moment.seq for moment in turning if moment}
     mergeable: tuple[Callable[[Row], bool], ...] = (
         lambda row: not row.key and not row.failed,
         lambda row: not row.key,
+        lambda row: row.seq not in pinned,
     )
     for may_merge in mergeable:
         if sum(tokens(row.head) + 1 for row in rows) <= budget:

@@ -144,8 +144,8 @@ def quality(item, result, _predict):
     spacing, gland = item["spacing"], peripheral | transition
     volume = gland.sum() * np.prod(spacing) / 1000
     around = grow(gland, 6.0, spacing) & ~grow(gland, 2.0, spacing)
-    diffusion = np.clip(item["adc"][gland].mean() / item["adc"][around].mean() - 1, 0, 1)
-    contrast = np.clip(item["t2"][peripheral].mean() / item["t2"][transition].mean() - 1, 0, 1)
+    diffusion = np.clip(item["adc"][gland].mean() / max(item["adc"][around].mean(), 1e-6) - 1, 0, 1)
+    contrast = np.clip(item["t2"][peripheral].mean() / max(item["t2"][transition].mean(), 1e-6) - 1, 0, 1)
     sure = np.exp(-((np.log(volume / GLAND_ML) / 0.8) ** 2))
     return float((sure + diffusion + contrast + largest(transition).sum() / transition.sum()) / 4)
 

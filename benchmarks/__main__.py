@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-SUITES = ("startup_bench", "turn_bench", "cell_bench", "evaluator_bench")
+SUITES = ("startup_bench", "turn_bench", "cell_bench", "evaluator_bench", "phantom_bench")
 
 
 def main() -> None:

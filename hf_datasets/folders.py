@@ -26,10 +26,11 @@ def locked(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def built_beside(target: Path) -> Iterator[Path]:
+def built_beside(target: Path, *, flush: bool = True) -> Iterator[Path]:
     """Yield an empty folder beside ``target`` that takes its place when the block ends without an error.
 
-    The caller holds the lock of ``target``: what an earlier, killed process left half-made is removed.
+    The caller holds the lock of ``target``: what an earlier, killed process left half-made is removed. Without
+    ``flush`` nothing waits for the disk, for what can be made again, such as a phantom.
     """
     make_parents(target)
     partial = target.parent / f".{target.name}.partial"
@@ -37,7 +38,7 @@ def built_beside(target: Path) -> Iterator[Path]:
     partial.mkdir()
     try:
         yield partial
-        normalise(partial)
+        normalise(partial, flush=flush)
         _swap_in(partial, target)
     except BaseException:
         remove(partial)
@@ -52,17 +53,19 @@ def make_parents(path: Path) -> None:
         folder.chmod(0o755)
 
 
-def normalise(folder: Path) -> None:
+def normalise(folder: Path, *, flush: bool = True) -> None:
     """Give every file mode 644, every folder 755, all of them one time, and flush them to disk."""
     for root, _, names in os.walk(folder, topdown=False):
         for name in names:
             path = Path(root, name)
             path.chmod(0o644)
             os.utime(path, (EPOCH, EPOCH))
-            _flush(path)
+            if flush:
+                _flush(path)
         Path(root).chmod(0o755)
         os.utime(root, (EPOCH, EPOCH))
-        _flush(Path(root))
+        if flush:
+            _flush(Path(root))
 
 
 def sha256_of(path: Path) -> str:

@@ -54,7 +54,7 @@ def make_phantom(task_id: str, out: Path, seed: int = 0) -> Path:
                 f"{out} is not empty: expected a new folder or the phantom of {task_id} with seed {seed}; "
                 "choose another --out or remove it"
             )
-        with built_beside(out) as folder:
+        with built_beside(out, flush=False) as folder:
             real = generator.generate(folder, seed)
             write_marker(folder, Marker(task=task_id, seed=seed, real=real))
     return out

@@ -7,10 +7,12 @@ where the class lies outside of the scan or was never there. Voxels are larger t
 from __future__ import annotations
 
 import csv
+import gzip
 from pathlib import Path
 
 import nibabel
 import numpy as np
+from numpy.typing import NDArray
 
 from hf_datasets.phantoms.anatomy import Person
 from hf_datasets.phantoms.body import Grid
@@ -65,16 +67,24 @@ def _write_case(folder: Path, scan: tuple[str, int, int], rng: Rng) -> list[str]
         girth=float(rng.uniform(0.8, 1.4)),
     )
     canvas = draw_body(_grid(low, high, rng), person, rng)
-    labels = canvas.labels(class_ids()).T
+    ids = class_ids()
+    labels = canvas.labels(ids).T
     affine = np.diag([-VOXEL_MM, -VOXEL_MM, VOXEL_MM, 1.0])
     affine[:3, 3] = np.round(rng.uniform(-300, 300, 3), 3)
     (folder / "segmentations").mkdir(parents=True)
     hu = np.rint(hounsfield(canvas, rng)).astype(np.int16).T
     nibabel.save(nibabel.Nifti1Image(hu, affine), folder / "ct.nii.gz")
-    for name, value in class_ids().items():
-        mask = nibabel.Nifti1Image((labels == value).astype(np.uint8), affine)
-        nibabel.save(mask, folder / "segmentations" / f"{name}.nii.gz")
+    nothing = _packed(np.zeros(labels.shape, np.uint8), affine)
+    drawn = np.bincount(labels.ravel(order="K"), minlength=256)
+    for name, value in ids.items():
+        mask = _packed((labels == value).view(np.uint8), affine) if drawn[value] else nothing
+        (folder / "segmentations" / f"{name}.nii.gz").write_bytes(mask)
     return [str(rng.integers(25, 90)), "m" if person.male else "f", "A", kind, "test"]
+
+
+def _packed(mask: NDArray[np.uint8], affine: NDArray[np.float64]) -> bytes:
+    """A mask as the bytes of a ``.nii.gz`` file, so that the many empty ones are packed once."""
+    return gzip.compress(nibabel.Nifti1Image(mask, affine).to_bytes(), compresslevel=1, mtime=0)
 
 
 def _grid(low: int, high: int, rng: Rng) -> Grid:

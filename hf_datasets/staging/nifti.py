@@ -83,12 +83,19 @@ def read_labels(path: Path, allowed: Collection[int], content: bytes | None = No
     whole = np.issubdtype(volume.data.dtype, np.integer)
     rounded = volume.data if whole else np.rint(volume.data)
     off = 0.0 if whole else np.abs(volume.data - rounded).max()
-    if off > 1e-3 or not set(np.unique(rounded).tolist()) <= set(allowed):
+    if off > 1e-3 or not _only(rounded, set(allowed)):
         found = np.unique(volume.data)[:6].tolist()
         raise StagingError(
             f"{path}: expected the labels {', '.join(map(str, sorted(allowed)))}, found {found}"
         )
     return replace(volume, data=rounded.astype(np.uint8))
+
+
+def _only(values: NDArray[Any], allowed: set[int]) -> bool:
+    """Whether all values are allowed; where whatever lies between the extremes is, nothing need be counted."""
+    between = range(int(values.min()), int(values.max()) + 1)
+    dense = len(between) <= len(allowed) and allowed.issuperset(between)
+    return dense or set(np.unique(values).tolist()) <= allowed
 
 
 def as_stored(scan: Volume) -> NDArray[Any]:

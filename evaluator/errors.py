@@ -207,10 +207,13 @@ def _refusal_ignored(run: _Run) -> Iterator[FiredCode]:
 
 _SUSPICIOUS = {
     "copied_input": ("copied_input", "is a copy of the input"),
-    "identical_answers": ("identical_answers", "is the same as in every other case"),
     "empty_prediction": ("empty_output", "is empty although the reference is not"),
 }
 """Flags of the report that count when every scored case carries them."""
+
+_DISTINCT = ("distinct_answers", "distinct_reports")
+"""Aggregates of the report: different outputs over outputs."""
+_MIN_SAME = 3
 
 
 def _implausible_output(run: _Run) -> Iterator[FiredCode]:
@@ -220,6 +223,9 @@ def _implausible_output(run: _Run) -> Iterator[FiredCode]:
         for flag, (subtype, what) in _SUSPICIOUS.items():
             if all(flag in case.flags for case in scored):
                 yield _fired(subtype, f"the output of all {len(scored)} scored cases {what}")
+    shares = [share for name in _DISTINCT if (share := run.report.aggregates.get(name)) is not None]
+    if len(scored) >= _MIN_SAME and any(round(share * len(scored)) == 1 for share in shares):
+        yield _fired("identical_answers", f"all {len(scored)} scored cases have the same output")
     outside = [case for case in run.report.cases if "out_of_bounds" in case.flags]
     if outside:
         yield _fired(

@@ -255,6 +255,13 @@ _ALL = (
         "higher",
         _OURS,
     ),
+    MetricInfo(
+        "distinct_answers",
+        "Share of distinct answers among those given, case and spaces left aside; low for a constant answer.",
+        _UNIT,
+        "higher",
+        _OURS,
+    ),
     # boxes
     MetricInfo(
         "map50_coco101",

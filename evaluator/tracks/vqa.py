@@ -80,20 +80,28 @@ class VqaTrack(FilePerCase):
             "yes_no_accuracy": float(correct) if closed else None,
             "open_exact_match": None if closed else float(correct),
         }
-        return Outcome(score=float(correct), metrics=metrics)
+        return Outcome(score=float(correct), metrics=metrics, evidence=_same(output))
 
     def _score_choice(self, case: CaseFiles, output: str | None, key: str) -> Outcome:
         chosen = None if output is None else option_letter(output, _options(case, self.task))
         correct = chosen is not None and chosen == key.strip().upper()
         metrics = {"option_accuracy": float(correct), "parse_rate": float(chosen is not None)}
-        return Outcome(score=float(correct), metrics=metrics)
+        return Outcome(score=float(correct), metrics=metrics, evidence=chosen)
 
     def aggregate(self, cases: Sequence[Finished]) -> Summary:
         names = CHOICE_METRICS if self.output.mode == "choice" else OPEN_METRICS
-        return Summary(headline(cases), {name: mean_of(cases, name) for name in names})
+        aggregates = {name: mean_of(cases, name) for name in names}
+        given = [case.evidence for case in cases if case.evidence is not None]
+        aggregates["distinct_answers"] = len(set(given)) / len(given) if given else None
+        return Summary(headline(cases), aggregates)
 
     def preview(self, case: CaseFiles, output: str) -> bytes | None:  # noqa: ARG002 - an answer is text
         return None
+
+
+def _same(answer: str | None) -> str | None:
+    """An answer as it counts for telling whether two are the same."""
+    return None if answer is None else " ".join(answer.casefold().split())
 
 
 def _options(case: CaseFiles, task: Task) -> Any:

@@ -356,7 +356,9 @@ def test_the_reference_repeats_the_options_for_a_scorer_without_public_data(stag
         )
     report = score(staged.task, staged.submission, staged.private, None, staged.manifest, jobs=1)
     assert [case.status for case in report.cases] == ["scored", "scored", "invalid"]
-    assert report.aggregates == pytest.approx({"option_accuracy": 2 / 3, "parse_rate": 2 / 3})
+    assert report.aggregates == pytest.approx(
+        {"option_accuracy": 2 / 3, "parse_rate": 2 / 3, "distinct_answers": 0.5}
+    )
 
 
 # --- reports ---

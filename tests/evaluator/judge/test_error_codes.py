@@ -133,7 +133,6 @@ def test_different_failures_in_a_row_are_debugging(run):
     ("flag", "code"),
     [
         ("copied_input", "E3.copied_input"),
-        ("identical_answers", "E3.identical_answers"),
         ("empty_prediction", "E3.empty_output"),
     ],
 )
@@ -142,6 +141,14 @@ def test_suspicious_outputs_count_when_all_cases_show_them(run, flag, code):
     every = {case: (flag,) for case in run.cases}
     assert run.subtypes(run.report(flags=every)) == {code}
     assert run.subtypes(run.report(flags=dict(list(every.items())[1:]))) == set()
+
+
+@pytest.mark.parametrize("aggregate", ["distinct_answers", "distinct_reports"])
+@pytest.mark.parametrize(("share", "fired"), [(0.1, True), (0.2, False), (1.0, False), (None, False)])
+def test_the_same_output_in_every_case(run, aggregate, share, fired):
+    run.good()
+    report = run.report().model_copy(update={"aggregates": {aggregate: share}})
+    assert run.subtypes(report) == ({"E3.identical_answers"} if fired else set())
 
 
 def test_a_single_box_out_of_bounds_is_enough(run):

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.ndimage import gaussian_filter
 
-from hf_datasets.phantoms.shapes import Array, Rng, blend, ellipse, smooth_noise, soft
+from hf_datasets.phantoms.shapes import Array, Mask, Rng, blend, ellipse, smooth_noise, soft
 
 Side = Literal["right", "left"]
 Zone = Literal["upper", "mid", "lower"]
@@ -34,6 +34,7 @@ class Findings:
     cardiomegaly: bool = False
     pacemaker: bool = False
     catheter: bool = False
+    wide_aorta: bool = False
 
     @property
     def normal(self) -> bool:
@@ -43,16 +44,25 @@ class Findings:
 
 def frontal(findings: Findings, rng: Rng) -> np.ndarray:
     """A frontal view, uint8 of shape (HEIGHT, WIDTH)."""
+    return frontal_with_extents(findings, rng)[0]
+
+
+def frontal_with_extents(findings: Findings, rng: Rng) -> tuple[np.ndarray, dict[str, Mask]]:
+    """A frontal view and, for each finding by its field's name, where it is drawn."""
     y, x = _grid()
     film = _torso(x, y)
     air = _lung_air(x, y, findings, rng)
     film -= 0.74 * air
     _markings(film, x, y, air, rng)
-    _centre(film, x, y, findings)
+    extents = _centre(film, x, y, findings)
     _bones(film, x, y)
-    _frontal_findings(film, x, y, air, findings, rng)
+    extents |= _frontal_findings(film, x, y, air, findings, rng)
+    if findings.effusion:
+        sign = _SIGN[findings.effusion]
+        base = _lung_shape(x, y, sign) < 1.08
+        extents["effusion"] = base & (y > 0.12) & (y < _dome(x, sign)) & (air < 0.5)
     _devices(film, x, y, findings)
-    return _expose(film, rng)
+    return _expose(film, rng), extents
 
 
 def lateral(findings: Findings, rng: Rng) -> np.ndarray:
@@ -168,14 +178,17 @@ def _heart_radii(findings: Findings) -> tuple[float, float]:
     return (0.49, 0.31) if findings.cardiomegaly else (0.33, 0.27)
 
 
-def _centre(film: Array, x: Array, y: Array, findings: Findings) -> None:
+def _centre(film: Array, x: Array, y: Array, findings: Findings) -> dict[str, Mask]:
     blend(film, soft(np.abs(x) / (0.155 + 0.03 * np.abs(y)), 0.25) * (y < 0.5), 0.92)
-    blend(film, 0.9 * soft(ellipse(x, y, (0.13, -0.36), (0.1, 0.1)), 0.2), 0.95)
-    blend(
-        film, 0.93 * soft(ellipse(x, y, (0.12, 0.28), _heart_radii(findings), 0.28), 0.12) * (y < 0.62), 1.0
-    )
+    place, radii = ((0.16, -0.36), (0.2, 0.19)) if findings.wide_aorta else ((0.13, -0.36), (0.1, 0.1))
+    knob = ellipse(x, y, place, radii)
+    blend(film, 0.9 * soft(knob, 0.2), 0.95)
+    heart = ellipse(x, y, (0.12, 0.28), _heart_radii(findings), 0.28)
+    blend(film, 0.93 * soft(heart, 0.12) * (y < 0.62), 1.0)
     film -= 0.2 * soft(np.abs(x) / 0.04, 0.4) * _step(-0.22 - y, 0.1)
     film -= 0.3 * soft(ellipse(x, y, (0.42, 0.68), (0.16, 0.06)), 0.4)
+    drawn = {"wide_aorta": knob <= 1} if findings.wide_aorta else {}
+    return drawn | ({"cardiomegaly": (heart <= 1) & (y < 0.62)} if findings.cardiomegaly else {})
 
 
 def _bones(film: Array, x: Array, y: Array) -> None:
@@ -192,27 +205,35 @@ def _bones(film: Array, x: Array, y: Array) -> None:
         film += 0.1 * soft(ellipse(x, y, (sign * 0.78, -0.3), (0.13, 0.36), sign * 0.3), 0.3)
 
 
-def _frontal_findings(film: Array, x: Array, y: Array, air: Array, findings: Findings, rng: Rng) -> None:
+def _frontal_findings(
+    film: Array, x: Array, y: Array, air: Array, findings: Findings, rng: Rng
+) -> dict[str, Mask]:
+    extents: dict[str, Mask] = {}
     if findings.consolidation:
         side, zone = findings.consolidation
         centre = (_SIGN[side] * rng.uniform(0.42, 0.5), _ZONE_Y[zone])
         patch = soft(ellipse(x, y, centre, (0.2, 0.15)) * (1 + 0.12 * smooth_noise(x.shape, 7, rng)), 0.5)
         film += patch * air * (0.46 + 0.06 * smooth_noise(x.shape, 2, rng))
+        extents["consolidation"] = patch * air > 0.4
     if findings.pneumothorax:
-        _pneumothorax(film, x, y, air, _SIGN[findings.pneumothorax])
+        extents["pneumothorax"] = _pneumothorax(film, x, y, air, _SIGN[findings.pneumothorax])
     if findings.nodule:
         side, zone = findings.nodule
         centre = (_SIGN[side] * rng.uniform(0.4, 0.56), _ZONE_Y[zone] + rng.uniform(-0.05, 0.05))
-        blend(film, soft(ellipse(x, y, centre, (0.045, 0.041)), 0.25), 1.25)
+        spot = ellipse(x, y, centre, (0.045, 0.041))
+        blend(film, soft(spot, 0.25), 1.25)
+        extents["nodule"] = spot <= 1.1
+    return extents
 
 
-def _pneumothorax(film: Array, x: Array, y: Array, air: Array, sign: int) -> None:
+def _pneumothorax(film: Array, x: Array, y: Array, air: Array, sign: int) -> Mask:
     """Air without markings outside a lung that has shrunk to the hilum, and the fine line of its pleura."""
     lung = ellipse(x, y, (sign * 0.37, 0.06), (0.24, 0.62), sign * -0.09, power=2.3)
     own = air * (sign * x > 0)
     film -= own * (lung > 1) * (film - 0.12) * 0.9
     film += 0.16 * own * soft(lung, 0.06)
     film += 0.35 * own * (np.abs(lung - 1) < 0.025)
+    return (own > 0.5) & (lung > 1)
 
 
 def _devices(film: Array, x: Array, y: Array, findings: Findings) -> None:

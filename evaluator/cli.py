@@ -117,7 +117,15 @@ def _score(options: argparse.Namespace) -> int:
     if options.previews:
         from evaluator.preview import write_previews
 
-        write_previews(task, manifest, options.submission, options.public, options.previews, options.jobs)
+        write_previews(
+            task,
+            manifest,
+            options.submission,
+            options.references,
+            options.public,
+            options.previews,
+            options.jobs,
+        )
     print(
         f"{task.id}: {report.metric} {report.task_score:.4f} (ungated {report.task_score_ungated:.4f}), "
         f"{report.n_scored} of {report.n_cases} cases scored; {options.out}"

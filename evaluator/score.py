@@ -97,8 +97,7 @@ def score(
     for case in cases:
         for name in task.references[:1]:
             case.reference(name)
-    budget = Budget(cpu_seconds=_cpu_seconds(len(cases)), memory_mb=_memory_mb(manifest))
-    answers = _evaluate_all(track, cases, budget, jobs or len(os.sched_getaffinity(0)))
+    answers = _evaluate_all(track, cases, budget_for(manifest), jobs or len(os.sched_getaffinity(0)))
     finished = [_finished(case, answer) for case, answer in zip(cases, answers, strict=True)]
     summary = track.aggregate(finished)
     digest = manifest_sha256 or hashlib.sha256(dump_manifest(manifest).encode()).hexdigest()
@@ -147,6 +146,11 @@ def _refused(submission: Path) -> dict[str, dict[str, CaseFault]]:
         case_id, _, name = problem.path.partition("/")
         faults.setdefault(case_id, {})[name] = CaseFault(problem.code, f"{name}: {problem.message}")
     return faults
+
+
+def budget_for(manifest: Manifest) -> Budget:
+    """What one case of this manifest may use."""
+    return Budget(cpu_seconds=_cpu_seconds(len(manifest.cases)), memory_mb=_memory_mb(manifest))
 
 
 def _cpu_seconds(n_cases: int) -> int:

@@ -132,7 +132,10 @@ class Track(Protocol[Parsed]):
         """The headline and its companions over all cases of the manifest."""
 
     def preview(self, case: CaseFiles, output: Parsed) -> bytes | None:
-        """A small WebP picture of the output and the public input, or None if there is nothing to draw."""
+        """A small WebP picture of the output over the public input, or None if there is nothing to draw.
+
+        It shows references where the case says where they lie: who may not show them leaves that out.
+        """
 
 
 class FilePerCase:

@@ -122,9 +122,15 @@ class DetectionTrack(FilePerCase):
         return Summary(ap50.mean, aggregates)
 
     def preview(self, case: CaseFiles, output: list[Box]) -> bytes | None:
-        from evaluator.preview import boxes_on
+        from evaluator.pictures import Mark, box_picture
+        from evaluator.readers.image import read_image
 
-        return boxes_on(case.input(self.output.image), [(box.label, box.corners) for box in output])
+        with staged(case):
+            pixels = read_image(case.input(self.output.image))
+        expected = None
+        if case.references is not None:
+            expected = [Mark(box.label, box.corners) for box in self._references(case)]
+        return box_picture(pixels, [Mark(box.label, box.corners, box.score) for box in output], expected)
 
 
 def _number(entry: dict[str, Any], key: str, where: str) -> float:

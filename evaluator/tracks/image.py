@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -113,9 +114,35 @@ class ImageTrack(FilePerCase):
         return Summary(headline(cases), aggregates)
 
     def preview(self, case: CaseFiles, output: Image) -> bytes | None:
-        from evaluator.preview import beside
+        from evaluator.pictures import image_picture, window_for
 
-        return beside(case.input(self.output.shape_of), output, self.output.data_range)
+        with staged(case):
+            given, spacing = _staged_image(case.input(self.output.shape_of))
+            reference = self._reference(case) if case.references else None
+        words = f"{self.task.title} {self.task.modality}"
+        shown = window_for(np.asarray(self.output.data_range), words)
+        return image_picture(
+            _middle_plane(given, spacing),
+            _middle_plane(output, spacing),
+            None if reference is None else _middle_plane(reference, spacing),
+            (window_for(given, words), shown),
+            spacing and (spacing[0] * given.shape[0], spacing[1] * given.shape[1]),
+        )
+
+
+def _staged_image(path: Path) -> tuple[Image, tuple[float, float, float] | None]:
+    """An input and, of a volume, its spacing. An array has rows and columns instead of a right and a left."""
+    if path.suffix == ".npy":
+        return read_array(path), None
+    from evaluator.tracks.grids import read_first_channel
+
+    volume = read_first_channel(path)
+    return volume.data, volume.spacing
+
+
+def _middle_plane(image: Image, spacing: tuple[float, float, float] | None) -> Image:
+    plane: Image = image if image.ndim == 2 else image[:, :, image.shape[2] // 2]
+    return plane if spacing is None else plane.T[::-1, ::-1]
 
 
 def _clipped(image: Image, low: float, high: float) -> Image:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,11 @@ from evaluator.tracks.base import (
     staged,
     untrusted,
 )
-from evaluator.tracks.grids import read_grid
+from evaluator.tracks.grids import read_first_channel, read_grid
 from tasks.schema import MaskFile, MaskOutput, Target, Task
+
+if TYPE_CHECKING:
+    from evaluator.pictures import Structure
 
 Masks = dict[str, Volume]
 LabelMap = NDArray[Any]
@@ -139,10 +142,22 @@ class SegmentationTrack(FilePerCase):
         return Summary(headline(cases), aggregates)
 
     def preview(self, case: CaseFiles, output: Masks) -> bytes | None:
-        from evaluator.preview import contours
+        from evaluator.pictures import mask_picture, window_for
 
         file = self.output.files[0]
-        return contours(case.input(file.grid_of), [(output[t.file].data, t.ids) for t in self.output.targets])
+        with staged(case):
+            scan = read_first_channel(case.input(file.grid_of))
+        reference = self._structures(self._read_references(case)) if case.references else None
+        window = window_for(scan.data, f"{self.task.title} {self.task.modality}")
+        return mask_picture(scan.data, scan.spacing, window, self._structures(output), reference)
+
+    def _structures(self, masks: Masks) -> list[Structure]:
+        from evaluator.pictures import Structure
+
+        return [
+            Structure(target.name, masks[target.file].data, target.ids, target.lesion)
+            for target in self.output.targets
+        ]
 
 
 def _disjoint(targets: Sequence[Target]) -> list[list[Target]]:

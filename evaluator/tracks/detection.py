@@ -93,7 +93,22 @@ class DetectionTrack(FilePerCase):
             "expected": [[box.label, *box.corners] for box in expected],
             "found": [[box.label, *box.corners, box.score] for box in found],
         }
-        return Outcome(score=f1, metrics={"f1_iou50": f1}, evidence=evidence)
+        flags = ["empty_prediction"] * (output == [] and expected != [])
+        flags += ["out_of_bounds"] * self._leaves_image(case, found)
+        return Outcome(score=f1, metrics={"f1_iou50": f1}, flags=tuple(flags), evidence=evidence)
+
+    def _leaves_image(self, case: CaseFiles, boxes: Sequence[Box]) -> bool:
+        """Whether a box reaches more than a pixel beyond its image; unknown, so no, without the image."""
+        if case.public is None or not boxes:
+            return False
+        from PIL import Image
+
+        with staged(case), Image.open(case.input(self.output.image)) as image:
+            width, height = image.size
+        return any(
+            min(box.corners[:2]) < -1 or box.corners[2] > width + 1 or box.corners[3] > height + 1
+            for box in boxes
+        )
 
     def _references(self, case: CaseFiles) -> list[Box]:
         path = case.reference(self.task.references[0])

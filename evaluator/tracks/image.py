@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluator.metrics.image import SSIM_RADIUS, mae, psnr, rmse, ssim
+from evaluator.metrics.lpips import FOLDER, Lpips, load_lpips
+from evaluator.metrics.weights import weights_folder
 from evaluator.readers.array import read_array
 from evaluator.tracks.base import (
     CaseFiles,
@@ -20,6 +22,7 @@ from evaluator.tracks.base import (
     ReferenceMissing,
     Summary,
     headline,
+    mean,
     mean_of,
     staged,
     untrusted,
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
 Image = NDArray[Any]
 METRICS = ("ssim_gaussian", "psnr", "mae", "rmse")
+LPIPS = "lpips_alex"
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,18 @@ class ImageTrack(FilePerCase):
         self.task = task
         self.output = task.output
         self.reference_name = task.references[0]
+        self._lpips: Lpips | None = None
+        self._unavailable: dict[str, str] = {}
+
+    def prepare(self) -> None:
+        """Load LPIPS where the task asks for it: here, because a case's child could not afford torch."""
+        if LPIPS not in self.task.metric.secondary:
+            return
+        weights = weights_folder()
+        try:
+            self._lpips = load_lpips(weights and weights / FOLDER, self.output.data_range)
+        except RuntimeError as error:
+            self._unavailable = {LPIPS: str(error)}
 
     def check(self, case: CaseFiles) -> Image:
         path = case.output(self.output.file)
@@ -93,8 +109,18 @@ class ImageTrack(FilePerCase):
             "mae": mae(reference, restored),
             "rmse": rmse(reference, restored),
         }
-        flags = ("psnr_capped",) if noise.capped else ()
-        return Outcome(score=min(1.0, max(0.0, similarity)), metrics=metrics, flags=flags)
+        flags = ["psnr_capped"] * noise.capped + ["copied_input"] * self._is_copy(case, restored)
+        return Outcome(score=min(1.0, max(0.0, similarity)), metrics=metrics, flags=tuple(flags))
+
+    def _is_copy(self, case: CaseFiles, restored: Image) -> bool:
+        """Whether the output, clipped to the task's range, is the input, clipped likewise."""
+        if case.public is None or self.output.scale != 1:
+            return False
+        with staged(case):
+            given, _ = _staged_image(case.input(self.output.shape_of))
+        return given.shape == restored.shape and np.array_equal(
+            _clipped(given, *self.output.data_range), restored
+        )
 
     def _reference(self, case: CaseFiles) -> Image:
         """The reference, on the grid that the output was held against and large enough for SSIM's window."""
@@ -110,8 +136,10 @@ class ImageTrack(FilePerCase):
         return reference.data
 
     def aggregate(self, cases: Sequence[Finished]) -> Summary:
-        aggregates = {name: mean_of(cases, name) for name in METRICS}
-        return Summary(headline(cases), aggregates)
+        learned = () if self._lpips is None else (LPIPS,)
+        aggregates = {name: mean_of(cases, name) for name in (*METRICS, *learned)}
+        libraries = ("torch",) if learned else ()
+        return Summary(headline(cases), aggregates, unavailable=self._unavailable, libraries=libraries)
 
     def preview(self, case: CaseFiles, output: Image) -> bytes | None:
         from evaluator.pictures import image_picture, window_for
@@ -128,6 +156,12 @@ class ImageTrack(FilePerCase):
             (window_for(given, words), shown),
             spacing and (spacing[0] * given.shape[0], spacing[1] * given.shape[1]),
         )
+
+
+def _mean_over_slices(metric: Lpips, reference: Image, restored: Image) -> float:
+    slices = (side[..., None] if side.ndim == 2 else side for side in (reference, restored))
+    pairs = zip(*(np.moveaxis(side, -1, 0) for side in slices), strict=True)
+    return mean([metric(ours, theirs) for ours, theirs in pairs]) or 0.0
 
 
 def _staged_image(path: Path) -> tuple[Image, tuple[float, float, float] | None]:

@@ -102,6 +102,8 @@ class SegmentationTrack(FilePerCase):
         for layer in _disjoint(self.output.targets):
             name = layer[0].file
             measured |= _measure(layer, references[name], output[name], flags)
+        if not any(mask.data.any() for mask in output.values()):
+            flags += ["empty_prediction"] * any(one.in_reference for one in measured.values())
         return self._outcome(measured, flags)
 
     def _read_references(self, case: CaseFiles) -> Masks:

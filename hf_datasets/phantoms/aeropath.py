@@ -44,7 +44,9 @@ def _write_case(folder: Path, illness: str, rng: Rng) -> None:
     canvas = draw_body(grid, Person(girth=float(rng.uniform(0.7, 1.2))), rng)
     lungs = canvas.of(*LUNGS)
     tree = grow(lambda point: _is_in(canvas, lungs, point), rng)
+    healthy = canvas.paint.copy()
     draw(canvas, _illness(illness, tree, rng))
+    canvas.paint[~lungs] = healthy[~lungs]
     canvas.paint[canvas.of("trachea")] = canvas.colour("", "muscle")
     wall, lumen = covered(canvas, tree, 1.6), covered(canvas, tree, 0.0)
     canvas.paint[wall] = canvas.colour("", "airway wall")

@@ -14,14 +14,17 @@ AIR_HU, TUBE_HU, WALL_HU, FIXED_HU = -400.0, -750.0, -550.0, -950.0
 LADDER_HU = range(-980, -740, 10)
 LEAK_RATIO, LARGEST_TREE_ML = 1.35, 220.0
 SMALLEST_LUNG_ML = 150.0
+OUTSIDE_SHARE = 0.02
 
 
 def inner_air(ct):
-    """Air that is not around the patient: outside air touches a side of the image, front or back."""
+    """Air that is not around the patient: outside air lies along the image's sides, a lung at most touches them."""
     marks, _ = ndi.label(ct < AIR_HU)
-    sides = [marks[0], marks[-1], marks[:, 0], marks[:, -1]]
-    outside = np.unique(np.concatenate([side.ravel() for side in sides]))
-    return (marks > 0) & ~np.isin(marks, outside)
+    sides = np.concatenate([side.ravel() for side in (marks[0], marks[-1], marks[:, 0], marks[:, -1])])
+    sizes = np.bincount(marks.ravel())
+    outside = np.bincount(sides, minlength=sizes.size) > OUTSIDE_SHARE * sizes
+    outside[0] = True
+    return ~outside[marks]
 
 
 def trachea_seed(item):

@@ -97,6 +97,7 @@ def score(
     for case in cases:
         for name in task.references[:1]:
             case.reference(name)
+    track.prepare()
     answers = _evaluate_all(track, cases, budget_for(manifest), jobs or len(os.sched_getaffinity(0)))
     finished = [_finished(case, answer) for case, answer in zip(cases, answers, strict=True)]
     summary = track.aggregate(finished)
@@ -278,7 +279,7 @@ def _report(
         aggregates=dict(summary.aggregates),
         cases=tuple(results),
         manifest_sha256=digest,
-        versions=_versions(),
+        versions=_versions(summary.libraries),
     )
 
 
@@ -291,16 +292,16 @@ def _skill(task: Task, manifest: Manifest, ungated: float) -> float | None:
 
 def _unavailable(task: Task, summary: Summary) -> dict[str, str]:
     missing = {
-        name: "needs model weights that are not installed here"
+        name: f"not among the metrics of the set {summary.metric_set}"
         for name in task.metric.secondary
         if not any(known.startswith(name) for known in summary.aggregates)
     }
     return missing | dict(summary.unavailable)
 
 
-def _versions() -> dict[str, str]:
+def _versions(others: Sequence[str]) -> dict[str, str]:
     return {"scoring": SCORING_VERSION, "python": platform.python_version()} | {
-        name: _version(name) for name in LIBRARIES
+        name: _version(name) for name in (*LIBRARIES, *others)
     }
 
 

@@ -1,12 +1,12 @@
 """LPIPS (Zhang et al., CVPR 2018), AlexNet version 0.1, from local weight files; needs torch.
 
-Two files of pinned digests in one folder: ``alexnet.pth``, torchvision's ImageNet weights, and ``alex.pth``,
-the linear heads of LPIPS 0.1. Nothing is downloaded; without them the metric is unavailable.
+Two files of pinned digests in the folder ``lpips`` of the weights: ``alexnet.pth``, torchvision's ImageNet
+weights, and ``alex.pth``, the linear heads of LPIPS 0.1. Nothing is downloaded; without them the metric is
+unavailable.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 from collections.abc import Callable
 from importlib import import_module
@@ -16,9 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluator.files import sha256_file
+from evaluator.metrics.weights import WEIGHTS_VARIABLE
+
 Lpips = Callable[[NDArray[np.generic], NDArray[np.generic]], float]
 """(reference, prediction) -> LPIPS, >= 0, 0 for identical pictures."""
 
+FOLDER = "lpips"
 BACKBONE, HEADS = "alexnet.pth", "alex.pth"
 DIGESTS = {
     BACKBONE: "7be5be79",
@@ -37,18 +41,18 @@ def unavailable(folder: Path | None) -> str | None:
     if importlib.util.find_spec("torch") is None:
         return "package torch is not installed (extra 'lpips')"
     if folder is None:
-        return "no weights folder"
+        return f"no weights folder: set {WEIGHTS_VARIABLE}"
     for name, digest in DIGESTS.items():
         path = folder / name
         if not path.is_file():
             return f"{name} is not in the weights folder"
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        found = sha256_file(path)
         if not found.startswith(digest):
             return f"{name} has SHA-256 {found[:8]}..., expected {digest[:8]}..."
     return None
 
 
-def load_lpips(folder: Path, value_range: tuple[float, float]) -> Lpips:
+def load_lpips(folder: Path | None, value_range: tuple[float, float]) -> Lpips:
     """The metric for images in the fixed ``value_range``, scaled to [-1, 1], grey copied to three channels.
 
     Raises
@@ -56,9 +60,12 @@ def load_lpips(folder: Path, value_range: tuple[float, float]) -> Lpips:
     RuntimeError
         `unavailable` says why.
     """
-    if reason := unavailable(folder):
+    if (reason := unavailable(folder)) or folder is None:
         raise RuntimeError(f"lpips is unavailable: {reason}")
     torch: Any = import_module("torch")
+    torch.set_num_threads(
+        1
+    )  # sums in another order on another number of cores; and forks of this process are safe
     backbone = torch.load(folder / BACKBONE, map_location="cpu", weights_only=True)
     heads = torch.load(folder / HEADS, map_location="cpu", weights_only=True)
     low, high = value_range

@@ -8,7 +8,6 @@ downloaded. Where a part is missing the whole set is unavailable; no stand-in is
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +16,10 @@ from evaluator.metrics.chexbert import BERT_FOLDER, CHECKPOINT, Labeler, chexber
 from evaluator.metrics.meteor import WORDNET_FILES, WORDNET_FOLDER, Meteor, wordnet_meteor
 from evaluator.metrics.radgraph import MODEL, GraphMaker, graph_f1, radgraph_model
 from evaluator.metrics.text import bleu, rouge_l
+from evaluator.metrics.weights import WEIGHTS_VARIABLE, weights_folder
 
-WEIGHTS_VARIABLE = "AUTOMEDBENCH_WEIGHTS"
+LIBRARIES = ("nltk", "radgraph", "torch", "transformers")
+"""Packages whose version may move a score of the set."""
 
 COMPONENTS = (
     "bleu",
@@ -29,6 +30,8 @@ COMPONENTS = (
     "chexbert14_micro_recall",
     "chexbert14_micro_f1",
 )
+WEIGHTED = tuple(name for name in COMPONENTS if name not in ("bleu", "rouge_l"))
+"""Those that need weights: without all of them none is computed."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ def available(weights: Path | None = None) -> dict[str, str]:
     dict of str to str
         Part -> reason. Empty: everything is here, and `load_models` can be called.
     """
-    folder = _folder(weights)
+    folder = weights or weights_folder()
     return {name: reason for name, part in _PARTS.items() if (reason := _missing(part, folder))}
 
 
@@ -81,7 +84,7 @@ def load_models(weights: Path | None = None) -> Models:
         Something is missing; the message is what `available` says.
     """
     missing = available(weights)
-    folder = _folder(weights)
+    folder = weights or weights_folder()
     if missing or folder is None:
         raise RuntimeError(
             "mlrg7 is unavailable: " + "; ".join(f"{name}: {why}" for name, why in missing.items())
@@ -138,13 +141,6 @@ def micro_scores(
         hits / wanted if wanted else 0.0,
         2 * hits / (claimed + wanted) if claimed + wanted else 0.0,
     )
-
-
-def _folder(weights: Path | None) -> Path | None:
-    if weights is not None:
-        return weights
-    named = os.environ.get(WEIGHTS_VARIABLE)
-    return Path(named) if named else None
 
 
 def _missing(part: _Part, folder: Path | None) -> str | None:

@@ -106,18 +106,25 @@ class Finished:
 
 @dataclass(frozen=True)
 class Summary:
-    """The whole submission. ``metric_set`` names the components that the headline used."""
+    """The whole submission.
+
+    ``metric_set`` names the components that the headline used, ``libraries`` what they rest on beyond the usual ones.
+    """
 
     score: float
     aggregates: Mapping[str, float | None]
     metric_set: str = "default"
     unavailable: Mapping[str, str] = field(default_factory=dict)
+    libraries: tuple[str, ...] = ()
 
 
 class Track(Protocol[Parsed]):
-    """One kind of task. An instance belongs to one task and keeps no state."""
+    """One kind of task. An instance belongs to one task and keeps no state of a case."""
 
     task: Task
+
+    def prepare(self) -> None:
+        """Load what all cases need for scoring, once, in the process that their children are forked from."""
 
     def expected(self, task: Task, manifest: Manifest) -> dict[str, tuple[str, ...]]:
         """File names that each case of the manifest must have."""
@@ -139,7 +146,10 @@ class Track(Protocol[Parsed]):
 
 
 class FilePerCase:
-    """What every track does alike: the same file names in every case."""
+    """What most tracks do alike: the same file names in every case, and nothing to load."""
+
+    def prepare(self) -> None:
+        return
 
     def expected(self, task: Task, manifest: Manifest) -> dict[str, tuple[str, ...]]:
         return {case_id: task.output.filenames for case_id in manifest.case_ids()}

@@ -109,6 +109,8 @@ class ImageTrack(FilePerCase):
             "mae": mae(reference, restored),
             "rmse": rmse(reference, restored),
         }
+        if self._lpips is not None:
+            metrics[LPIPS] = _mean_over_slices(self._lpips, reference, restored)
         flags = ["psnr_capped"] * noise.capped + ["copied_input"] * self._is_copy(case, restored)
         return Outcome(score=min(1.0, max(0.0, similarity)), metrics=metrics, flags=tuple(flags))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from evaluator.metrics import mlrg
 from evaluator.metrics.chest import chexlabel_rule_f1
@@ -94,16 +94,19 @@ class ReportTrack(FilePerCase):
     def _headline(
         self, texts: list[str], references: list[str], aggregates: dict[str, float | None]
     ) -> Summary:
-        unavailable: dict[str, str] = {}
-        for name in self.task.metric.sets:
-            if name == self._by_case:
-                return Summary(aggregates[name] or 0.0, aggregates, name, unavailable)
-            reasons = mlrg.available() if name == MLRG7 else {name: "is not known here"}
-            if not reasons:
-                values = mlrg.mlrg7(texts, references, mlrg.load_models())
-                return Summary(values[MLRG7], aggregates | values, MLRG7, unavailable)
-            unavailable |= _reasons(name, reasons)
-        raise ReferenceMissing(f"no metric set of {self.task.id} can be computed here: {unavailable}")
+        chosen, unavailable = choose_set(self.task.metric.sets, self._by_case, mlrg.available())
+        if chosen == self._by_case:
+            return Summary(aggregates[chosen] or 0.0, aggregates, chosen, unavailable)
+        if chosen is None:
+            raise ReferenceMissing(f"no metric set of {self.task.id} can be computed here: {unavailable}")
+        try:
+            models = mlrg.load_models()
+        except Exception as error:  # a weights file can be broken in as many ways as there are libraries
+            raise ReferenceMissing(
+                f"the weights of {chosen} do not load: {error}; install them again"
+            ) from None
+        values = mlrg.mlrg7(texts, references, models)
+        return Summary(values[MLRG7], aggregates | values, MLRG7, unavailable, mlrg.LIBRARIES)
 
     def preview(self, case: CaseFiles, output: str) -> bytes | None:  # noqa: ARG002 - a report is text
         return None
@@ -126,12 +129,35 @@ def _caption_metrics(text: str, reference: str) -> dict[str, float]:
     return {BLEU_ROUGE: (sum(bleu([text], [reference])) / MAX_ORDER + overlap) / 2, "rouge_l": overlap}
 
 
-def _reasons(name: str, parts: dict[str, str]) -> dict[str, str]:
-    """Why the set, and each of its components that hangs on a missing part, cannot be computed."""
+def choose_set(
+    sets: Sequence[str], without_weights: str, missing: Mapping[str, str]
+) -> tuple[str | None, dict[str, str]]:
+    """The first of a task's sets that can be computed, and why those before it, or parts of them, cannot.
+
+    Parameters
+    ----------
+    sets : sequence of str
+        In order of preference.
+    without_weights : str
+        The set that every machine can compute.
+    missing : mapping of str to str
+        Part of ``mlrg7`` -> what it lacks here; empty where it can be computed.
+    """
+    unavailable: dict[str, str] = {}
+    for name in sets:
+        if name == without_weights or (name == MLRG7 and not missing):
+            return name, unavailable
+        unavailable |= _reasons(name, missing if name == MLRG7 else {name: "is not known here"})
+    return None, unavailable
+
+
+def _reasons(name: str, parts: Mapping[str, str]) -> dict[str, str]:
+    """Why the set, and each of its components that need weights, cannot be computed."""
+    why = "; ".join(f"{part}: {reason}" for part, reason in parts.items())
     components = {
-        component: reason
-        for part, reason in parts.items()
-        for component in mlrg.COMPONENTS
-        if component.startswith(part)
+        component: next(
+            (reason for part, reason in parts.items() if component.startswith(part)), f"part of {name}"
+        )
+        for component in (mlrg.WEIGHTED if name == MLRG7 else ())
     }
-    return {name: "; ".join(f"{part}: {reason}" for part, reason in parts.items())} | components
+    return {name: why} | components

@@ -178,7 +178,7 @@ def test_lpips_names_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(RuntimeError, match="lpips is unavailable"):
         lpips.load_lpips(tmp_path, (0.0, 1.0))
     monkeypatch.setattr(lpips.importlib.util, "find_spec", lambda name: object())
-    assert lpips.unavailable(None) == "no weights folder"
+    assert lpips.unavailable(None) == f"no weights folder: set {mlrg.WEIGHTS_VARIABLE}"
     assert lpips.unavailable(tmp_path) == "alexnet.pth is not in the weights folder"
     (tmp_path / "alexnet.pth").write_bytes(b"other")
     assert "expected 7be5be79" in str(lpips.unavailable(tmp_path))

@@ -14,7 +14,7 @@ AIR_HU, TUBE_HU, WALL_HU, FIXED_HU = -400.0, -750.0, -550.0, -950.0
 LADDER_HU = range(-980, -740, 10)
 LEAK_RATIO, LARGEST_TREE_ML = 1.35, 220.0
 SMALLEST_LUNG_ML = 150.0
-OUTSIDE_SHARE = 0.02
+OUTSIDE_SHARE, LUNG_HU = 0.02, -870.0
 
 
 def inner_air(ct):
@@ -28,22 +28,22 @@ def inner_air(ct):
 
 
 def trachea_seed(item):
-    """The voxel in the middle of the roundest airy spot near the midline of the upper slices."""
+    """The middle of the roundest, darkest airy spot near the midline of any slice but the lowest ones."""
     ct, spacing = item["data"], item["spacing"]
     air = inner_air(ct)
     middle = ndi.center_of_mass(ct > AIR_HU)[0]
     best = (0.0, None)
-    for k in range(ct.shape[2] - 1, ct.shape[2] // 2, -1):
+    for k in range(ct.shape[2] // 5, ct.shape[2]):
         marks, _ = ndi.label(air[:, :, k] & (ct[:, :, k] < TUBE_HU))
         for number, box in enumerate(ndi.find_objects(marks), 1):
             spot = marks[box] == number
             area = spot.sum() * spacing[0] * spacing[1]
             size = np.array(spot.shape) * spacing[:2]
             aside = abs((box[0].start + box[0].stop) / 2 - middle) * spacing[0]
-            round_ = spot.mean() * size.min() / size.max()
-            score = round_ * np.exp(-((aside / 25) ** 2)) * (100 < area < 700)
-            if score > best[0]:
-                x, y = (round(c) for c in ndi.center_of_mass(marks == number))
+            x, y = (round(c) for c in ndi.center_of_mass(marks == number))
+            dark = np.clip((LUNG_HU - ct[x, y, k]) / 60, 0, 1)
+            score = dark * spot.mean() * size.min() / size.max() * np.exp(-((aside / 25) ** 2))
+            if 100 < area < 700 and score > best[0]:
                 best = (score, (x, y, k))
     return best[1]
 

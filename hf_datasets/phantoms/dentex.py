@@ -45,7 +45,8 @@ def generate(out: Path, seed: int) -> dict[str, RealImage]:
     part = out / "training_data" / "quadrant_enumeration_disease"
     (part / "xrays").mkdir(parents=True)
     numbers = sorted(rng.choice(704, FILMS, replace=False).tolist())
-    images, annotations = [], []
+    images: list[dict[str, object]] = []
+    annotations: list[dict[str, object]] = []
     for index, number in enumerate(numbers, start=1):
         own = rng_for(seed, "dentex", number)
         film, diseased = _film(own, healthy=index == 4)
@@ -189,7 +190,8 @@ def _draw(film: Array, x: Array, y: Array, tooth: Tooth, disease: str | None, rn
         np.abs(across) / (0.1 * tooth.width * taper), np.abs(along - 0.35 * tooth.root) / (0.52 * tooth.root)
     )
     blend(film, 0.75 * soft(pulp, 0.5), 0.46)
-    return _disease(film, along, across, tooth, disease, rng) | (np.minimum(root, crown) <= 1)
+    beyond = _disease(film, along, across, tooth, disease, rng)
+    return np.asarray(beyond | (np.minimum(root, crown) <= 1))
 
 
 def _axes(x: Array, y: Array, tooth: Tooth) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""GRAZPEDWRI-DX: wrists of children as 16-bit PNG in ``images_part*/``, ``dataset.csv``, boxes in ``yolov5/labels/``."""
+"""GRAZPEDWRI-DX: children's wrists as 16-bit PNG in ``images_part*/``, ``dataset.csv``, YOLO boxes."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_datasets.phantoms.chest_xray import Findings, frontal_with_extents
+from hf_datasets.phantoms.chest_xray import Findings, Side, frontal_with_extents
 from hf_datasets.phantoms.marker import RealImage
 from hf_datasets.phantoms.shapes import Mask, Rng, rng_for
 
@@ -38,6 +38,8 @@ FILMS = (
     Findings(wide_aorta=True, nodule=("left", "mid")),
     Findings(catheter=True),
 )
+
+OTHER: dict[Side, Side] = {"right": "left", "left": "right"}
 
 Box = tuple[float, float, float, float]
 
@@ -70,14 +72,14 @@ def _mirrored(findings: Findings, rng: Rng) -> Findings:
     """The same findings, on the other side in half of the films."""
     if rng.random() < 0.5:
         return findings
-    other = {"right": "left", "left": "right", None: None}
-    changes = {side: other[getattr(findings, side)] for side in ("effusion", "pneumothorax")}
-    places = {
-        name: (other[place[0]], place[1])
-        for name in ("nodule", "consolidation")
-        if (place := getattr(findings, name))
-    }
-    return replace(findings, **changes, **places)
+    nodule, patch = findings.nodule, findings.consolidation
+    return replace(
+        findings,
+        effusion=findings.effusion and OTHER[findings.effusion],
+        pneumothorax=findings.pneumothorax and OTHER[findings.pneumothorax],
+        nodule=nodule and (OTHER[nodule[0]], nodule[1]),
+        consolidation=patch and (OTHER[patch[0]], patch[1]),
+    )
 
 
 def _box(mask: Mask) -> Box:

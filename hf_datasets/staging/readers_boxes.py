@@ -14,8 +14,9 @@ AGREEMENT = 2
 """Readers who must have marked a finding."""
 
 NOTE = (
-    f"boxes of one class are grouped, reader by reader, where their intersection over union with the group's mean box is at "
-    f"least {OVERLAP:g}, one box a reader in a group; groups of at least {AGREEMENT} readers are kept and their coordinates averaged"
+    "boxes of one class are grouped, reader by reader, where their intersection over union with the group's mean "
+    f"box is at least {OVERLAP:g}, one box a reader in a group; groups of at least {AGREEMENT} readers are kept and "
+    "their coordinates averaged"
 )
 
 

@@ -1,7 +1,7 @@
 """The trace of a run: what the host saw, one JSON object a line, append-only.
 
-The runner writes it (``runner/trace.py``); the judge, the error codes and the Space read it. Nothing here comes from inside the
-agent's sandbox except the bytes that the host itself read from it. Times are seconds since the run began.
+The runner writes it (``runner/trace.py``); the judge, the error codes and the Space read it. Nothing here comes from
+inside the agent's sandbox except the bytes that the host itself read from it. Times are seconds since the run began.
 """
 
 from __future__ import annotations
@@ -120,10 +120,11 @@ class FileChange(BaseModel):
 class Files(_Event):
     """What changed in the workspace during a call, seen by the host with ``lstat``.
 
-    ``new_cases``: cases whose expected outputs became complete in this call, in order of their modification time (at most 20 listed,
-    ``new_cases_total`` counts all). ``read_cases``: cases whose outputs were first read after they had been written, seen from the access
-    time (at most 20). ``read_weights``: files that could be a model's weights and were first read after they had been written (at most
-    20). ``deleted`` paths are listed like others. ``more``: changes beyond the 40 listed; the plan's files and weights come first.
+    ``new_cases``: cases whose expected outputs became complete in this call, in order of their modification time (at
+    most 20 listed, ``new_cases_total`` counts all). ``read_cases``: cases whose outputs were first read after they had
+    been written, seen from the access time (at most 20). ``read_weights``: files that could be a model's weights and
+    were first read after they had been written (at most 20). ``deleted`` paths are listed like others. ``more``:
+    changes beyond the 40 listed; the plan's files and weights come first.
     """
 
     type: Literal["files"] = "files"
@@ -168,7 +169,7 @@ class Elided(_Event):
 
 
 class Submit(_Event):
-    """A ``submit_results`` call. The first incomplete one is refused with the list of what is missing; the next is final."""
+    """A ``submit_results`` call. The first incomplete one is refused with what is missing; the next is final."""
 
     type: Literal["submit"] = "submit"
     turn: int

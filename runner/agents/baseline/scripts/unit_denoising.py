@@ -73,6 +73,7 @@ METHODS = {"dct": bounded(dct_shrink), "nlm": bounded(nlm), "tv": bounded(tv)}
 
 def noise_and_edges(image, result):
     """Share of the scatter that is left in flat regions, and share of the gradient that is left on strong edges."""
+    image = np.clip(image, 0, 1)
     slope = gaussian_gradient_magnitude(image, 2.0)
     flat, edge = slope <= np.median(slope), slope >= np.quantile(slope, 0.97)
     left = np.std((result - gaussian_filter(result, 2.0))[flat]) / max(

@@ -114,7 +114,7 @@ def _shared_out(rows: Sequence[Row], budget: int) -> Iterator[list[str]]:
         for quote in row.quotes:
             text = fitted(quote.text, next(shares) - _LABEL_TOKENS, quote.head_share)
             if text:
-                shown += [f"  {quote.label} ({len(quote.text)} characters):", text]
+                shown += [f"  {quote.label}:", text]
         yield shown
 
 

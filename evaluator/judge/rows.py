@@ -104,8 +104,9 @@ class _Reader:
         )
 
     def _quote(self, label: str, text: str, weight: float, head_share: float = 0.6) -> Quote:
-        text = clipped(text.rstrip(), _QUOTED_CHARS, head_share)
-        return Quote(label, visible(masked(text, self._names)), weight, head_share)
+        text = visible(masked(clipped(text.rstrip(), _QUOTED_CHARS, head_share), self._names))
+        # What was spelled out has grown.
+        return Quote(label, clipped(text, _QUOTED_CHARS, head_share), weight, head_share)
 
     def _weight(self, attempt: Attempt) -> float:
         """Failures and the look at the pilot say most, then what came before any case."""

@@ -149,7 +149,7 @@ def _one_go(script: Script, subject: Subject) -> None:
     script.submit()
 
 
-_CHARACTERS: dict[str, _Character] = {
+CHARACTERS: dict[str, _Character] = {
     "careful-standard": _Character(Tier.STANDARD, _careful_standard, _gold("111111", "11111", 1), 1),
     "careful-lite": _Character(Tier.LITE, _careful_lite, _gold("111111", "-111-", 1), 0.5),
     "hasty": _Character(Tier.STANDARD, _hasty, _gold("000000", "-001-", 0), 0),
@@ -165,7 +165,7 @@ _CHARACTERS: dict[str, _Character] = {
 def samples(folder: Path) -> Iterator[Sample]:
     """The runs with gold values, made in ``folder``; the same ones every time."""
     for track, subject in subjects().items():
-        for name, character in _CHARACTERS.items():
+        for name, character in CHARACTERS.items():
             script = _script(folder / f"{track.value}-{name}", subject, character.tier)
             character.act(script, subject)
             gold = character.gold

@@ -182,3 +182,16 @@ def test_tokens_are_counted_high():
     assert tokens("one two three") >= 5
     assert tokens("0123456789") == 5
     assert tokens("评分") == 6
+
+
+def test_hostile_output_does_not_slow_the_notebook_down(run):
+    run.plan("\u200b" * 300_000 + PLAN)
+    for number in range(100):
+        run.call("x" * 20_000, "\u202e\U000e0041" * 15_000 + "\n" * 5000, exit_code=number % 2)
+    run.pilot().inspect().batch().submit()
+    subject = material(run)
+    started = time.perf_counter()
+    notebook = write_notebook(subject)
+    assert time.perf_counter() - started < 15
+    assert tokens(notebook.text) <= 24_000
+    assert all(line.isprintable() for line in notebook.text.split("\n"))

@@ -17,7 +17,7 @@ from judging_parts import KEY, MODEL, TASK, citable, verdict
 from scripted_server import ScriptedServer, whole
 
 from evaluator.files import sha256_file
-from evaluator.judge.calibration.samples import _CHARACTERS
+from evaluator.judge.calibration.samples import CHARACTERS
 from evaluator.judge.calibration.script import Script
 from evaluator.judge.calibration.subjects import CASES, subjects
 from evaluator.judge.llm import LlmJudge
@@ -80,7 +80,7 @@ def material(tmp_path):
     """Material of a character of the calibration set: ``material("careful-standard")``."""
 
     def make(character="careful-standard", track=Track.DETECTION):
-        subject, chosen = subjects()[track], _CHARACTERS[character]
+        subject, chosen = subjects()[track], CHARACTERS[character]
         folder = tmp_path / f"{track.value}-{character}"
         folder.mkdir()
         script = Script(folder, subject, chosen.tier)
@@ -129,7 +129,7 @@ def finished_run(tmp_path):
         submission = folder / files.SUBMISSION
         submission.mkdir(parents=True)
         script = Script(submission, subject, Tier.STANDARD)
-        _CHARACTERS[character].act(script, subject)
+        CHARACTERS[character].act(script, subject)
         (folder / files.TRACE).write_text("".join(f"{event.model_dump_json()}\n" for event in script.events))
         (submission / files.MANIFEST).write_text(
             dump_submission_manifest(SubmissionManifest(task=TASK, files=()))

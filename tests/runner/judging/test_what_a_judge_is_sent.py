@@ -88,7 +88,7 @@ def test_every_line_between_the_fences_is_the_hosts_or_marked(serve, judge, tmp_
     for line in notebook.split("\n"):
         assert (
             line.startswith(
-                (MARK, "- ", "E", "Facts", "Stages", "Events", "  code (", "  output (", "  plan.md")
+                (MARK, "- ", "E", "Facts", "Stages", "Events", "  code:", "  output:", "  plan.md")
             )
             or not line
         )

@@ -12,8 +12,8 @@ from pathlib import Path
 def write_atomic(path: Path, data: str | bytes) -> None:
     """Write ``data`` to ``path`` all or not at all.
 
-    The bytes go to a temporary name in the same folder, are synced, and take the place of ``path`` in one rename; a reader sees the old
-    file or the new one. A full disk or a kill leaves the old file as it was.
+    The bytes go to a temporary name in the same folder, are synced, and take the place of ``path`` in one rename; a
+    reader sees the old file or the new one. A full disk or a kill leaves the old file as it was.
     """
     raw = data.encode() if isinstance(data, str) else data
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -26,7 +26,8 @@ class CaseError(Strict):
 class CaseResult(Strict):
     """One case of the manifest.
 
-    ``score`` is the headline value of this case where the headline is a mean of cases, and 0 for a case that did not count.
+    ``score`` is the headline value of this case where the headline is a mean of cases, and 0 for a case that did not
+    count.
     Detection's headline is not a mean of cases; there ``score`` is the F1 at IoU 0.5 of that image, for display.
     """
 
@@ -34,7 +35,7 @@ class CaseResult(Strict):
     status: CaseStatus
     score: Unit
     error: CaseError | None = None
-    metrics: dict[str, Finite | None] = {}
+    metrics: dict[str, Finite | None] = Field(default={})
     flags: tuple[str, ...] = ()
 
 
@@ -60,10 +61,10 @@ class TaskReport(Strict):
     format_valid: bool = Field(
         description="No output present that is unreadable or breaks the contract, and at least one present"
     )
-    aggregates: dict[str, Finite | None] = {}
+    aggregates: dict[str, Finite | None] = Field(default={})
     cases: tuple[CaseResult, ...]
     manifest_sha256: str
-    versions: dict[str, str] = {}
+    versions: dict[str, str] = Field(default={})
 
 
 def dump_report(report: TaskReport) -> str:

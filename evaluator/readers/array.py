@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluator.readers.errors import ReadError
-from evaluator.readers.files import MEGABYTE, open_regular
+from evaluator.untrusted import MEGABYTE, open_regular
 
 MAX_FILE_BYTES = 1024 * MEGABYTE
 MAX_ELEMENTS = 100_000_000
@@ -21,6 +21,9 @@ MAX_DIRECTORY_BYTES = MEGABYTE
 
 _CHUNK = 1 << 22
 _END_OF_DIRECTORY = b"PK\x05\x06"
+_END_OF_LARGE_DIRECTORY = b"PK\x06\x07"
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""What NumPy writes; the others let a file choose how much memory its unpacking takes."""
 
 
 def read_array(
@@ -70,6 +73,10 @@ def read_arrays(path: Path, *, max_elements: int = MAX_ELEMENTS) -> dict[str, ND
                     if key in arrays or not member.filename.endswith(".npy"):
                         raise ReadError(
                             "bad_format", f"{path.name} holds the unexpected member {member.filename[:40]!r}"
+                        )
+                    if member.compress_type not in _METHODS:
+                        raise ReadError(
+                            "bad_format", f"{path.name} packs its members in a way that NumPy does not"
                         )
                     with archive.open(member) as stream:
                         arrays[key] = _read_npy(stream, f"{path.name}:{key[:40]}", left, None)  # type: ignore[arg-type]
@@ -146,6 +153,8 @@ def _require_small_directory(file: BinaryIO, name: str) -> None:
     place = tail.rfind(_END_OF_DIRECTORY)
     if place < 0 or len(tail) < place + 22:
         raise ReadError("corrupt", f"{name} has no zip directory (truncated?)")
+    if tail[max(0, place - 20) : place].startswith(_END_OF_LARGE_DIRECTORY):
+        raise ReadError("too_large", f"{name} has a directory for more than 65535 members or 4 GB")
     entries = int.from_bytes(tail[place + 10 : place + 12], "little")
     length = int.from_bytes(tail[place + 12 : place + 16], "little")
     if entries > MAX_MEMBERS or length > MAX_DIRECTORY_BYTES:

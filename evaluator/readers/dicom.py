@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluator.readers.errors import ReadError
-from evaluator.readers.files import MEGABYTE, open_regular
+from evaluator.untrusted import MEGABYTE, open_regular
 
 MAX_FILE_BYTES = 128 * MEGABYTE
 MAX_PIXELS = 16_000_000

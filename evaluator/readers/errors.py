@@ -23,7 +23,8 @@ class ReadError(Exception):
 
 CODES: dict[str, str] = {
     "missing": "the file is not there",
-    "not_a_file": "a link, folder, FIFO, socket or device where a regular file is expected",
+    "link": "a symbolic link where a regular file is expected",
+    "not_regular": "a folder, FIFO, socket or device where a regular file is expected",
     "unreadable": "the operating system, or the library behind the format, could not read it",
     "empty": "the file has no content",
     "too_large": "the file, or what its header claims, is larger than the cap",
@@ -44,6 +45,7 @@ CODES: dict[str, str] = {
     "not_utf8": "text in another encoding than UTF-8",
     "byte_order_mark": "text that starts with a byte order mark",
     "control_character": "a control character other than newline and tab",
+    "too_many_marks": "text with more than 30 combining marks in a row",
     "lone_surrogate": "half of a surrogate pair, which is no character",
     "bad_json": "not JSON (NaN and Infinity included)",
     "duplicate_key": "a JSON object with the same key twice",

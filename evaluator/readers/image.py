@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from evaluator.readers.errors import ReadError
-from evaluator.readers.files import MEGABYTE, open_regular
+from evaluator.untrusted import MEGABYTE, open_regular
 
 MAX_FILE_BYTES = 256 * MEGABYTE
 MAX_PIXELS = 40_000_000

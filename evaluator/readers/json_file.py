@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from evaluator.readers.errors import ReadError
-from evaluator.readers.files import MEGABYTE, decode_utf8, read_bytes
+from evaluator.readers.text_file import decode_utf8, require_few_marks
+from evaluator.untrusted import MEGABYTE, read_bytes
 
 MAX_BYTES = 8 * MEGABYTE
 MAX_ITEMS = 200_000
@@ -38,7 +39,7 @@ def read_json(
     ------
     ReadError
         Codes: those of `open_regular`, ``byte_order_mark``, ``not_utf8``, ``too_large``, ``too_deep``,
-        ``bad_json``, ``duplicate_key``, ``lone_surrogate``.
+        ``bad_json``, ``duplicate_key``, ``lone_surrogate``, ``too_many_marks``.
     """
     content = read_bytes(path, max_bytes)
     text = decode_utf8(content, path.name)
@@ -102,6 +103,7 @@ def _require_characters(value: Any, name: str) -> None:
     if isinstance(value, str):
         if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
             raise ReadError("lone_surrogate", f"{name} contains half of a surrogate pair")
+        require_few_marks(value, name)
     elif isinstance(value, list):
         for item in value:
             _require_characters(item, name)

@@ -20,8 +20,8 @@ from nibabel.orientations import apply_orientation, inv_ornt_aff, io_orientation
 from numpy.typing import NDArray
 
 from evaluator.readers.errors import ReadError
-from evaluator.readers.files import MEGABYTE, open_regular
 from evaluator.readers.nifti_header import Header, corner_distance, read_header
+from evaluator.untrusted import MEGABYTE, open_regular
 
 MAX_FILE_BYTES = 2048 * MEGABYTE
 MAX_VOXELS = 400_000_000

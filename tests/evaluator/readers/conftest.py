@@ -83,11 +83,11 @@ def sparse_terabyte(path: Path) -> None:
 for _reader in ("nifti", "labels", "npy", "npz", "image", "json", "csv", "text", "dicom"):
     for _code, _maker in (
         ("missing", not_there),
-        ("not_a_file", folder),
-        ("not_a_file", link_to_secret),
-        ("not_a_file", link_to_nothing),
-        ("not_a_file", link_to_endless_device),
-        ("not_a_file", fifo),
+        ("not_regular", folder),
+        ("link", link_to_secret),
+        ("link", link_to_nothing),
+        ("link", link_to_endless_device),
+        ("not_regular", fifo),
         ("empty", no_bytes),
         ("too_large", sparse_terabyte),
     ):
@@ -312,6 +312,66 @@ def every_number_once(path: Path) -> None:
     path.write_bytes(plain_nifti(np.arange(200 * 200 * 100, dtype=np.int32).reshape(200, 200, 100)))
 
 
+@hostile("labels", "non_integer_labels")
+def halves_by_the_scaling(path: Path) -> None:
+    path.write_bytes(patched(112, "2f", 0.5, 0.0))
+
+
+@hostile("labels", "unknown_label")
+def unknown_by_the_scaling(path: Path) -> None:
+    path.write_bytes(patched(112, "2f", 7.0, 0.0))
+
+
+@hostile("labels", "unknown_label")
+def zero_only_after_wrapping(path: Path) -> None:
+    path.write_bytes(plain_nifti(np.full((6, 5, 4), 256, np.uint16)))
+
+
+@hostile("labels", "unknown_label")
+def label_of_minus_one(path: Path) -> None:
+    path.write_bytes(plain_nifti(np.full((6, 5, 4), -1, np.int16)))
+
+
+@hostile("labels", "non_finite")
+def one_voxel_of_nan(path: Path) -> None:
+    data = np.zeros((6, 5, 4), np.float64)
+    data[3, 3, 3] = np.nan
+    path.write_bytes(plain_nifti(data))
+
+
+@hostile("labels", "non_finite")
+def one_voxel_of_infinity(path: Path) -> None:
+    data = np.zeros((6, 5, 4), ">f4")
+    data[3, 3, 3] = np.inf
+    path.write_bytes(gzip.compress(nib.Nifti1Image(data, AFFINE, dtype=data.dtype).to_bytes()))
+
+
+@hostile("labels", "wrong_dimensions")
+def one_hot_labels(path: Path) -> None:
+    path.write_bytes(plain_nifti(np.ones((6, 5, 4, 3), np.uint8)))
+
+
+@hostile("labels", "unsupported_dtype")
+def labels_as_bits(path: Path) -> None:
+    path.write_bytes(patched(70, "h", 1))
+
+
+@hostile("labels", "too_large")
+def labels_of_30000_cubed(path: Path) -> None:
+    path.write_bytes(gzip.compress(patched(40, "8h", 3, 30000, 30000, 30000, 1, 1, 1, 1)))
+
+
+@hostile("labels", "trailing_data")
+def bomb_behind_labels(path: Path) -> None:
+    path.write_bytes(gzip.compress(plain_nifti()) + zeros_gz(40))
+
+
+@hostile("labels", "truncated")
+def labels_cut_short(path: Path) -> None:
+    packed = gzip.compress(plain_nifti(np.random.default_rng(0).integers(0, 3, (20, 20, 20), np.uint8)))
+    path.write_bytes(packed[: len(packed) // 2])
+
+
 # --- NumPy -----------------------------------------------------------------------------------------------------------
 
 
@@ -471,6 +531,57 @@ def member_garbled(path: Path) -> None:
 @hostile("npz", "corrupt")
 def npy_named_npz(path: Path) -> None:
     path.write_bytes(saved(np.zeros(3)))
+
+
+@hostile("npz", "bad_format")
+def member_twice(path: Path) -> None:
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "w") as archive:
+        warnings.simplefilter("ignore")
+        for _ in range(2):
+            archive.writestr("a.npy", saved(np.zeros(3)))
+
+
+@hostile("npz", "bad_format")
+def member_that_chooses_its_memory(path: Path) -> None:
+    path.write_bytes(zipped({"a.npy": saved(np.zeros(3))}, zipfile.ZIP_LZMA))
+
+
+@hostile("npz", "corrupt")
+def member_with_a_password(path: Path) -> None:
+    packed = bytearray(zipped({"a.npy": saved(np.zeros(3))}))
+    packed[6] |= 1
+    packed[packed.index(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(packed)
+
+
+@hostile("npz", "too_large")
+def second_directory_of_millions(path: Path) -> None:
+    packed = zipped({"a.npy": saved(np.zeros(3))})
+    place = packed.index(b"PK\x01\x02")
+    end = packed.index(b"PK\x05\x06")
+    entry, count = packed[place:end], 1_000_000
+    large = struct.pack(
+        "<4sQHHIIQQQQ", b"PK\x06\x06", 44, 45, 45, 0, 0, count, count, count * len(entry), place
+    )
+    locator = struct.pack("<4sIQI", b"PK\x06\x07", 0, place + count * len(entry), 1)
+    path.write_bytes(packed[:place] + entry * count + large + locator + packed[end:])
+
+
+@hostile("npz", "non_finite")
+def member_of_nan(path: Path) -> None:
+    path.write_bytes(zipped({"a.npy": saved(np.zeros(3)), "b.npy": saved(np.full(3, np.nan))}))
+
+
+@hostile("npz", "truncated")
+def member_that_claims_more(path: Path) -> None:
+    header = "{'descr': '<f8', 'fortran_order': False, 'shape': (4000, 4000), }"
+    path.write_bytes(zipped({"a.npy": npy(header, bytes(100))}))
+
+
+@hostile("npz", "too_large")
+def members_that_pass_the_cap_together(path: Path) -> None:
+    header = "{'descr': '|u1', 'fortran_order': False, 'shape': (60000, 1000), }"
+    path.write_bytes(zipped({f"{n}.npy": npy(header, bytes(60_000_000)) for n in range(2)}))
 
 
 # --- pictures --------------------------------------------------------------------------------------------------------
@@ -743,6 +854,8 @@ _texts(
         "python_literal": ("bad_json", "{'answer': True}"),
         "control_character": ("bad_json", '{"answer": "a\x00b"}'),
         "only_spaces": ("bad_json", "   \n"),
+        "marks_to_be_sorted": ("too_many_marks", '{"a": "' + "\u0315\u0300" * 1_000_000 + '"}'),
+        "escaped_marks_to_be_sorted": ("too_many_marks", '{"' + "\\u0315\\u0300" * 300_000 + '": 1}'),
     },
 )
 
@@ -781,5 +894,9 @@ _texts(
         "surrogate_bytes": ("not_utf8", b"a \xed\xa0\x80 b"),
         "megabyte": ("too_large", "a " * 500_000),
         "png_bytes": ("not_utf8", b"\x89PNG\r\n\x1a\n" + bytes(100)),
+        "utf_32": ("not_utf8", "no acute process".encode("utf-32")),
+        "utf_16_without_mark": ("control_character", "no acute process".encode("utf-16-le")),
+        "delete_character": ("control_character", "no\x7f process"),
+        "marks_to_be_sorted": ("too_many_marks", "a" + "\u0315\u0300" * 60_000),
     },
 )

@@ -54,6 +54,6 @@ def _film(findings: Findings, rng: Rng) -> np.ndarray:
     top = (drawn.shape[0] - drawn.shape[1]) // 2
     square = Image.fromarray(drawn[top : top + drawn.shape[1]].astype(np.float32))
     film = np.asarray(square.resize((SIZE, SIZE), Image.Resampling.BICUBIC))
-    markings = 16 * np.clip(1 - film / 230, 0, 1) * smooth_noise(film.shape, 3.0, rng)
+    markings = 24 * np.clip(1 - film / 230, 0, 1) * smooth_noise(film.shape, 3.0, rng)
     grain = 1.5 * smooth_noise(film.shape, 2.5, rng)
     return np.asarray(np.clip(np.rint((film + markings + grain) / 2) * 2, 0, 255), dtype=np.uint8)

@@ -29,7 +29,8 @@ NOTES = {
 }
 INDEX = "DL_info.csv"
 COLUMNS = ("File_name", "Patient_index", "Possibly_noisy", "Image_size", "Train_Val_Test")
-AIR = -500.0
+FAT = -50.0
+"""A body has fat, so some pixel of every slice in HU lies below."""
 TEST_SPLIT = "3"
 
 _NAME = re.compile(r"(\d{6})_\d{2}_\d{2}_\d{3}\.png")
@@ -66,7 +67,7 @@ class LesionSlice:
                 f"{stored.shape[0]} x {stored.shape[1]}"
             )
         hu = stored.astype(np.int32) - OFFSET
-        if np.percentile(hu, 1) > AIR or hu.max() < 0:
+        if hu.min() > FAT or hu.max() < 0:
             raise StagingError(
                 f"{self.path}: expected Hounsfield units + {OFFSET}, found {hu.min()} to {hu.max()} HU; "
                 "was the offset taken off?"

@@ -57,8 +57,10 @@ class LidcCase:
         headers = sorted(
             ((_height(path, header), path, header) for path, header in self._headers()), key=lambda h: h[0]
         )
-        if len({height for height, _, _ in headers}) < len(headers):
-            raise StagingError(f"{self.series}: expected each slice position once; is a slice there twice?")
+        if len({str(header.SOPInstanceUID) for _, _, header in headers}) < len(headers):
+            raise StagingError(
+                f"{self.series}: expected each slice once, found one in two files; remove its copy"
+            )
         readers = self._readers(str(headers[0][2].SeriesInstanceUID))
         most = max((readers[str(header.SOPInstanceUID)] for _, _, header in headers), default=0)
         marked = [

@@ -456,7 +456,7 @@ LIDC_DAMAGES = {
     "no CT": (retag("*.dcm", Modality="DX"), "expected a CT series"),
     "a slice twice": (
         lambda raw: shutil.copy(first(raw, "1-001.dcm"), first(raw, "1-001.dcm").with_name("1-009.dcm")),
-        "expected each slice position once",
+        "expected each slice once",
     ),
     "no position": (retag("1-001.dcm", ImagePositionPatient=None), "expected ImagePositionPatient"),
     "swapped readings": (lambda raw: swap(*sorted(raw.rglob("*.xml"))[:2]), "found those of another"),

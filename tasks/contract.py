@@ -22,6 +22,7 @@ from tasks.schema import (
 )
 
 JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
+OTHER_KEYS = {"description": "other keys may stand beside these; they are ignored"}
 
 
 def output_schema(task: Task) -> dict[str, Any]:
@@ -108,8 +109,8 @@ def _answer_schema(output: AnswerOutput) -> dict[str, Any]:
         "$schema": JSON_SCHEMA,
         "title": output.file,
         "type": "object",
+        **OTHER_KEYS,
         "required": ["question_id", *scored],
-        "additionalProperties": False,
         "properties": {
             "question_id": {
                 "type": "string",
@@ -190,8 +191,8 @@ def _box_schema(output: BoxOutput) -> dict[str, Any]:
         "$schema": JSON_SCHEMA,
         "title": output.file,
         "type": "object",
+        **OTHER_KEYS,
         "required": ["boxes"],
-        "additionalProperties": False,
         "properties": {
             "boxes": {
                 "type": "array",
@@ -199,7 +200,6 @@ def _box_schema(output: BoxOutput) -> dict[str, Any]:
                 "items": {
                     "type": "object",
                     "required": ["class", "x1", "y1", "x2", "y2"],
-                    "additionalProperties": False,
                     "properties": {
                         "class": {"enum": list(output.classes)},
                         "score": {"type": "number", "minimum": 0, "maximum": 1, "default": 1.0},
@@ -233,8 +233,8 @@ def _label_schema(output: LabelOutput) -> dict[str, Any]:
         "$schema": JSON_SCHEMA,
         "title": output.file,
         "type": "object",
+        **OTHER_KEYS,
         "required": ["label"],
-        "additionalProperties": False,
         "properties": {
             "label": {"enum": list(output.classes), "description": "the class that is scored"},
             "probabilities": {

@@ -26,7 +26,7 @@ demo: $(VENV)/.user
 
 test: lint
 	.ci/sandbox
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-fast: $(VENV)/.dev
 	$(BIN)/python -m pytest -m "not slow and not docker and not bubblewrap and not browser"

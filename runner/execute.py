@@ -33,7 +33,7 @@ from runner.evaluate import EvaluationFailed, evaluate
 from runner.judges import Judge, RulesJudge, is_same_family, load_judge
 from runner.limits import Budget
 from runner.provenance import code_digest, hardware, harness_version
-from runner.sandbox import choose_backend
+from runner.sandbox import BackendName, choose_backend
 from runner.sandbox.base import AGENT_UID, Backend, Mount, Network, SandboxDead, SandboxSpec
 from runner.seal import Sealed, assemble_record
 from runner.session import Session, Watch
@@ -50,7 +50,7 @@ class Options:
 
     runs: Path
     data: Path
-    sandbox: str = "auto"
+    sandbox: BackendName = "auto"
     network: Network = "none"
     limits: dict[str, float | int] | None = None
     agents_file: Path | None = None
@@ -255,7 +255,7 @@ def _leave_unscored(run: Run, detail: str) -> Outcome:
     return Outcome("unscored", run.folder, record)
 
 
-def regrade(folder: Path, data_root: Path, sandbox: str) -> Outcome:
+def regrade(folder: Path, data_root: Path, sandbox: BackendName) -> Outcome:
     """Evaluate the stored submission again (a corrected metric, say) and seal a record that supersedes the old one.
 
     The judgement stays.

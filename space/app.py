@@ -18,7 +18,7 @@ S1 Plan, S2 Setup, S3 Validate, S4 Inference, S5 Submit. A dash is a missing val
 def build(results: Path) -> gr.Blocks:
     """The page; records are read again at every visit and every change of the board."""
 
-    def boards() -> dict[str, Any]:
+    def boards() -> Any:
         names = sorted({board_of(record) for record in read_results(results).records})
         return gr.update(choices=names, value=names[0] if names else None)
 

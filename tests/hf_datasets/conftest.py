@@ -1,4 +1,4 @@
-"""Raw and staged phantoms of all five tasks, made once a session and never written to by a test."""
+"""Raw and staged phantoms of all tasks, made once a session and never written to by a test."""
 
 from __future__ import annotations
 
@@ -10,22 +10,26 @@ from pathlib import Path
 import pytest
 
 from hf_datasets.families import FAMILIES
+from hf_datasets.folders import locked
 from hf_datasets.phantoms import make_phantom
 from hf_datasets.staging import stage
 from tasks.manifest import Manifest
 
 
 @pytest.fixture(scope="session")
-def raw_phantoms(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("raw")
+def raw_phantoms(shared_folder: Path) -> Path:
+    root = shared_folder / "raw"
+    root.mkdir(exist_ok=True)
     for task_id in FAMILIES:
-        make_phantom(task_id, root / task_id, seed=0)
+        with locked(root / f".{task_id}.lock"):
+            if not (root / task_id).is_dir():
+                make_phantom(task_id, root / task_id, seed=0)
     return root
 
 
 @pytest.fixture(scope="session")
-def staged_root(raw_phantoms: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("data")
+def staged_root(raw_phantoms: Path, shared_folder: Path) -> Path:
+    root = shared_folder / "staged"
     for task_id in FAMILIES:
         stage(task_id, raw_phantoms / task_id, root, release="phantom")
     return root / "phantom"

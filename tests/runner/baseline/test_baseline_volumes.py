@@ -12,7 +12,6 @@ from scipy import ndimage as ndi
 
 from evaluator.reference_submissions import write_perfect, write_trivial
 from evaluator.score import score
-from hf_datasets import ensure_phantom
 from runner.agents.baseline import steps
 from runner.agents.baseline.plan import METHOD, load_plan, plan_for, write_plan
 from tasks.manifest import load_manifest
@@ -72,9 +71,9 @@ def test_the_tools_hold_every_script_that_the_method_imports(task_id):
 
 
 @pytest.mark.parametrize("task_id", TASKS)
-def test_the_method_lies_between_nothing_and_the_references(task_id, script, tmp_path):
+def test_the_method_lies_between_nothing_and_the_references(task_id, script, tmp_path, staged_phantom):
     task, method = load_task(task_id), script(TASKS[task_id])
-    data = ensure_phantom(task_id, tmp_path / "data")
+    data = staged_phantom(task_id)
     manifest, known, declared = load_manifest(data), facts(task_id), task.baselines[Release.PHANTOM]
     predict = method.METHODS[plan_for(task).default]
     for case_id in manifest.case_ids():

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from evaluator.score import score
-from hf_datasets import ensure_phantom
 from runner.agents.baseline import steps
 from runner.agents.baseline.plan import METHOD, plan_for
 from tasks.manifest import load_manifest
@@ -33,9 +32,8 @@ OFFERED = ("load", "describe", "describe_result", "quality", "save", "inspect")
 
 
 @pytest.fixture(scope="module")
-def staged(tmp_path_factory):
-    root = tmp_path_factory.mktemp("data")
-    return lambda task_id: ensure_phantom(task_id, root)
+def staged(staged_phantom):
+    return staged_phantom
 
 
 def known(task_id: str) -> dict:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hf_datasets import ensure_phantom
 from tasks.registry import load_task
 from tasks.schema import Release
 
@@ -112,11 +111,11 @@ def test_a_panel_is_cut_out_by_its_side(script):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task_id", TASKS)
-def test_rules_reach_the_declared_score(script, tmp_path, task_id):
+def test_rules_reach_the_declared_score(script, tmp_path, task_id, staged_phantom):
     from evaluator.score import score
     from tasks.manifest import load_manifest
 
-    vqa, data = script("vqa"), ensure_phantom(task_id, tmp_path / "data")
+    vqa, data = script("vqa"), staged_phantom(task_id)
     for case in sorted((data / "public").iterdir()):
         (tmp_path / "out" / case.name).mkdir(parents=True)
         vqa.save(vqa.METHODS["rules"](vqa.load(case, ANSWER)), tmp_path / "out" / case.name, ANSWER)

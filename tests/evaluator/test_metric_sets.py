@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from evaluator.metrics import lpips, mlrg
+from evaluator.metrics.registry import metric_info
 from evaluator.metrics.weights import WEIGHTS_VARIABLE
 from evaluator.reference_submissions import write_trivial
 from evaluator.score import score
@@ -156,6 +157,8 @@ def test_every_metric_a_task_asks_for_has_a_value_or_a_reason_that_names_weights
     manifest = load_manifest(data)
     write_trivial(task, manifest, data / "public", tmp_path / "submission")
     report = score(task, tmp_path / "submission", data / "private", data / "public", manifest, jobs=1)
+    shown = {*report.aggregates, *(name for case in report.cases for name in case.metrics)}
+    assert [name for name in shown if metric_info(name) is None] == []
     weighted = {*mlrg.WEIGHTED, "mlrg7", LPIPS}
     assert set(report.unavailable) <= weighted
     for name in (task.metric.headline, *task.metric.secondary):

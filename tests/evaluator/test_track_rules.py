@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import nibabel
 import numpy as np
@@ -479,3 +480,46 @@ def test_classes_that_break_the_contract_are_named(stage, content, code: str) ->
     staged = stage("classification")
     write_json(staged.output("c1"), content)
     assert staged.case("c1").error.code == code
+
+
+# --- every track ---
+
+
+@pytest.mark.parametrize(
+    "track",
+    [
+        *("segmentation", "labelmap", "enhancement", "synthesis"),
+        *("vqa", "report", "detection", "classification"),
+    ],
+)
+def test_the_order_of_cases_does_not_matter(stage, track: str, tmp_path) -> None:
+    staged = stage(track)
+    write_trivial(staged.task, staged.manifest, staged.public, tmp_path / "trivial")
+    copies = {f"c{10 - n}-{n % 3}": f"c{n % 3 + 1}" for n in range(9)}
+    for number, (copy, original) in enumerate(copies.items()):
+        for side in ("public", "private"):
+            shutil.copytree(staged.root / side / original, staged.root / side / copy)
+        source = tmp_path / "trivial" if number % 2 else staged.submission
+        shutil.copytree(source / original, staged.submission / copy)
+        if track == "vqa":
+            write_json(
+                staged.output(copy), json.loads(staged.output(copy).read_text()) | {"question_id": copy}
+            )
+        if track == "detection":
+            boxes = [
+                BOX | {"score": 0.5, "x2": 5 + number},
+                BOX | {"score": 0.5, "x1": 4, "y1": 4, "x2": 22, "y2": 20},
+            ]
+            write_json(staged.output(copy), {"boxes": boxes})
+    entry = staged.manifest.cases[0]
+    cases = tuple(entry.model_copy(update={"id": copy}) for copy in copies)
+    reports = []
+    for order in (cases, cases[::-1], cases[4:] + cases[:4]):
+        manifest = staged.manifest.model_copy(update={"cases": order})
+        reports.append(score(staged.task, staged.submission, staged.private, staged.public, manifest, jobs=2))
+    for other in reports[1:]:
+        assert other.aggregates == reports[0].aggregates
+        assert other.task_score == reports[0].task_score
+        assert sorted(other.cases, key=lambda case: case.case_id) == sorted(
+            reports[0].cases, key=lambda case: case.case_id
+        )

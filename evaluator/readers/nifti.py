@@ -7,19 +7,18 @@ stored as float64, can ask for more memory than the volume itself needs.
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol, cast
 
 import numpy as np
 from nibabel.orientations import apply_orientation, inv_ornt_aff, io_orientation
 from numpy.typing import NDArray
 
 from evaluator.readers.errors import ReadError
+from evaluator.readers.gunzip import Gunzip
 from evaluator.readers.nifti_header import Header, corner_distance, read_header
 from evaluator.untrusted import MEGABYTE, open_regular
 
@@ -32,6 +31,16 @@ GRID_TOLERANCE_VOXELS = 1e-3
 """How far the corners of two grids may lie apart."""
 
 _PIECE = 1 << 20
+
+
+class Stream(Protocol):
+    """What a plain file and a decompressed one have in common."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most ``size`` bytes, fewer only at the end."""
+
+    def readinto(self, view: memoryview, /) -> int:
+        """Fill some of ``view``; how many bytes, 0 at the end."""
 
 
 @dataclass(frozen=True)
@@ -152,36 +161,30 @@ def require_same_grid(volume: Volume, expected: Volume, name: str) -> None:
 @contextmanager
 def _opened(
     path: Path, max_voxels: int, expected_shape: tuple[int, ...] | None
-) -> Iterator[tuple[BinaryIO, Header]]:
+) -> Iterator[tuple[Stream, Header]]:
     """The stream behind a usable header; whatever breaks while it is read becomes a `ReadError`."""
     with open_regular(path, MAX_FILE_BYTES) as file:
         try:
-            stream = _decompressed(file)
+            stream = _decompressed(file, path.name)
             header = read_header(stream, path.name, max_voxels)
             if expected_shape is not None and _canonical_shape(header) != tuple(expected_shape):
                 found = f"{path.name} has shape {_canonical_shape(header)}"
                 raise ReadError("wrong_shape", f"{found}, expected {tuple(expected_shape)}")
             stream.read(header.skip)
             yield stream, header
-        except EOFError:
-            raise ReadError("truncated", f"{path.name} ends inside its compressed data") from None
-        except (gzip.BadGzipFile, zlib.error) as error:
-            raise ReadError("corrupt", f"{path.name} does not decompress: {error}") from None
         except OSError as error:
             raise ReadError("unreadable", f"{path.name}: {error.strerror or error}") from None
         except MemoryError:
             raise ReadError("too_large", f"{path.name} needs more memory than there is") from None
 
 
-def _decompressed(file: BinaryIO) -> BinaryIO:
+def _decompressed(file: BinaryIO, name: str) -> Stream:
     magic = file.read(2)
     file.seek(0)
-    if magic == b"\x1f\x8b":
-        return gzip.GzipFile(fileobj=file, mode="rb")  # type: ignore[return-value]  # a BinaryIO in all but name
-    return file
+    return Gunzip(file, name) if magic == b"\x1f\x8b" else cast(Stream, file)
 
 
-def _pieces(stream: BinaryIO, header: Header, name: str) -> Iterator[tuple[int, NDArray[Any]]]:
+def _pieces(stream: Stream, header: Header, name: str) -> Iterator[tuple[int, NDArray[Any]]]:
     """The values of the body in file order, scaled and checked to be finite.
 
     With the place where each piece starts.
@@ -198,16 +201,16 @@ def _pieces(stream: BinaryIO, header: Header, name: str) -> Iterator[tuple[int, 
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             raise ReadError("non_finite", f"{name} contains NaN or infinity")
         yield start, values
-    if stream.read(1):  # this read also verifies the checksum of gzip
+    if stream.read(1):  # of gzip, this read also verifies the checksum
         raise ReadError(
             "trailing_data", f"{name} goes on after the {total * buffer.itemsize} bytes of its shape"
         )
 
 
-def _fill(stream: BinaryIO, view: memoryview, before: int, total: int, name: str) -> None:
+def _fill(stream: Stream, view: memoryview, before: int, total: int, name: str) -> None:
     filled = 0
     while filled < len(view):
-        count = stream.readinto(view[filled:])  # type: ignore[attr-defined]  # both kinds of stream have it
+        count = stream.readinto(view[filled:])
         if not count:
             raise ReadError(
                 "truncated", f"{name} holds {before + filled} bytes of data, its shape needs {total}"

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import nibabel
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluator.readers.errors import ReadError
+
+if TYPE_CHECKING:
+    from evaluator.readers.nifti import Stream
 
 MAX_EXTENSION_BYTES = 1 << 20
 FORM_TOLERANCE_VOXELS = 1e-2
@@ -62,7 +65,7 @@ class Header:
         return np.dtype(np.float32 if self.stored.itemsize <= 2 else np.float64)
 
 
-def read_header(stream: BinaryIO, name: str, max_voxels: int) -> Header:
+def read_header(stream: Stream, name: str, max_voxels: int) -> Header:
     """Read and judge the header at the start of ``stream``.
 
     Raises
@@ -96,7 +99,7 @@ def corner_distance(a: NDArray[np.float64], b: NDArray[np.float64], shape: tuple
     return float(np.abs((np.linalg.inv(b) @ (a - b) @ corners)[:3]).max())
 
 
-def _parsed(stream: BinaryIO, name: str) -> Any:
+def _parsed(stream: Stream, name: str) -> Any:
     raw = stream.read(_SIZE_1)
     if len(raw) < _SIZE_1:
         raise ReadError("truncated", f"{name} ends inside its header")
@@ -107,6 +110,8 @@ def _parsed(stream: BinaryIO, name: str) -> Any:
         header = kind.from_fileobj(BytesIO(raw), check=False)
     except Exception as error:  # nibabel raises many kinds for a header that is none
         raise ReadError("bad_format", f"{name} is not NIfTI: {type(error).__name__}") from None
+    if int(header["sizeof_hdr"]) != len(raw):
+        raise ReadError("bad_format", f"{name} claims a header of {int(header['sizeof_hdr'])} bytes")
     magic = bytes(header["magic"])[:3]
     if magic not in (b"n+1", b"n+2"):
         raise ReadError("bad_format", f"{name} is not a single-file NIfTI (magic {magic!r})")

@@ -65,6 +65,8 @@ class ClassificationTrack(FilePerCase):
         if not isinstance(value, dict):
             raise CaseFault("wrong_type", f"{where}: {PROBABILITIES} must be an object of class to number")
         by_name = {self._class_named(name, where): number for name, number in value.items()}
+        if len(by_name) < len(value):
+            raise CaseFault("bad_probability", f"{where}: a class is named twice")
         numbers = tuple(_probability(by_name.get(name), where) for name in self.output.classes)
         total = sum(numbers)
         if abs(total - 1.0) > 1e-3:

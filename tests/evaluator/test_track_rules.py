@@ -474,6 +474,7 @@ def test_class_names_ignore_case_and_probabilities_give_an_auroc(stage) -> None:
         ({"label": "good", "probabilities": {"good": 0.9, "bad": 0.9}}, "bad_probability"),
         ({"label": "good", "probabilities": {"good": 1.0}}, "bad_probability"),
         ({"label": "good", "probabilities": [1, 0]}, "wrong_type"),
+        ({"label": "good", "probabilities": {"good": 1, "GOOD": 0.5, "bad": 0.5}}, "bad_probability"),
     ],
 )
 def test_classes_that_break_the_contract_are_named(stage, content, code: str) -> None:

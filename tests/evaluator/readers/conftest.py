@@ -148,6 +148,39 @@ def bomb_without_header(path: Path) -> None:
     path.write_bytes(zeros_gz(40))
 
 
+@hostile("nifti", "trailing_data")
+def text_behind_gz(path: Path) -> None:
+    path.write_bytes(gzip.compress(plain_nifti()) + b"and more")
+
+
+@hostile("nifti", "trailing_data")
+def gigabyte_of_padding_behind_gz(path: Path) -> None:
+    with path.open("wb") as file:
+        file.write(gzip.compress(plain_nifti()))
+        file.truncate(1 << 30)
+
+
+@hostile("nifti", "too_large")
+def million_members_of_nothing(path: Path) -> None:
+    path.write_bytes(gzip.compress(b"") * 1_000_000)
+
+
+@hostile("nifti", "truncated")
+def second_member_cut_short(path: Path) -> None:
+    content = plain_nifti()
+    path.write_bytes(gzip.compress(content[:400]) + gzip.compress(content[400:])[:-4])
+
+
+@hostile("nifti", "truncated")
+def name_without_end_in_gz(path: Path) -> None:
+    path.write_bytes(b"\x1f\x8b\x08\x08" + bytes(6) + b"n" * (20 << 20))
+
+
+@hostile("nifti", "bad_format")
+def header_that_claims_another_size(path: Path) -> None:
+    path.write_bytes(patched(0, "i", 540))
+
+
 @hostile("nifti", "too_large")
 def header_of_30000_cubed(path: Path) -> None:
     path.write_bytes(patched(40, "8h", 3, 30000, 30000, 30000, 1, 1, 1, 1))

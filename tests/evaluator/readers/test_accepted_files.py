@@ -228,3 +228,26 @@ def test_json_round_trip(tmp_path_factory: pytest.TempPathFactory, value: Any) -
     path = tmp_path_factory.mktemp("json") / "x.json"
     path.write_text(json.dumps(value), encoding="utf-8")
     assert read_json(path) == value
+
+
+def test_a_gzip_of_several_members_is_one_stream(tmp_path: Path) -> None:
+    data = np.arange(24 * 20 * 16, dtype=np.int16).reshape(24, 20, 16)
+    content = nib.Nifti1Image(data, np.eye(4)).to_bytes()
+    path = tmp_path / "x.nii.gz"
+    path.write_bytes(
+        b"".join(gzip.compress(content[start : start + 100]) for start in range(0, len(content), 100))
+    )
+    np.testing.assert_array_equal(read_nifti(path).data, data)
+    path.write_bytes(gzip.compress(b"") + gzip.compress(content) + gzip.compress(b""))
+    np.testing.assert_array_equal(read_nifti(path).data, data)
+
+
+@pytest.mark.parametrize("kind", [nib.Nifti1Image, nib.Nifti2Image])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_both_versions_and_byte_orders(tmp_path: Path, kind: Any, order: str) -> None:
+    data = np.arange(60, dtype=np.int16).reshape(3, 4, 5)
+    header = kind.header_class(endianness=order)
+    header.set_data_dtype(np.int16)
+    path = tmp_path / "x.nii.gz"
+    path.write_bytes(gzip.compress(kind(data, np.eye(4), header).to_bytes()))
+    np.testing.assert_array_equal(read_nifti(path).data, data)

@@ -1,4 +1,4 @@
-"""Single-frame DICOM images from people we do not trust; needs pydicom (the extra ``demo-data``)."""
+"""Single-frame DICOM images from people we do not trust."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read_dicom(path: Path, *, max_pixels: int = MAX_PIXELS) -> Slice:
         ``unsupported_dtype``, ``truncated``, ``non_finite``.
     """
     if importlib.util.find_spec("pydicom") is None:
-        raise ReadError("unavailable", "pydicom is not installed (extra 'demo-data')")
+        raise ReadError("unavailable", "pydicom is not installed")
     header, pixels = _parse(path)
     rows, columns = _number(header, "Rows", path.name), _number(header, "Columns", path.name)
     if rows * columns > max_pixels:

@@ -21,7 +21,7 @@ def raw_phantoms(shared_folder: Path) -> Path:
     root = shared_folder / "raw"
     root.mkdir(exist_ok=True)
     for task_id in FAMILIES:
-        with locked(root / f".{task_id}.lock"):
+        with locked(root / f".{task_id}.once"):
             if not (root / task_id).is_dir():
                 make_phantom(task_id, root / task_id, seed=0)
     return root

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from hf_datasets.staging.base import CaseFolders, StagingError, folder_at, some
-from hf_datasets.staging.images import read_picture, rgb, write_png
+from hf_datasets.staging.boxes import Box, box_inside, write_detection_case
+from hf_datasets.staging.images import read_picture
 
 NOTES = {
     "split": "ImageSets/Main/test.txt",
@@ -18,8 +18,6 @@ NOTES = {
 }
 CLASSES = {"RBC": "rbc", "WBC": "wbc", "Platelets": "platelets"}
 SPLIT = "test"
-
-Box = dict[str, str | float]
 
 
 @dataclass(frozen=True)
@@ -45,9 +43,7 @@ class BccdCase:
         boxes = [
             box for item in root.iter("object") if (box := self._box(item, pixels.shape[1], pixels.shape[0]))
         ]
-        write_png(to.public / "image.png", rgb(pixels))
-        text = json.dumps({"boxes": boxes}, indent=1) + "\n"
-        (to.private / "boxes.json").write_text(text, encoding="utf-8")
+        write_detection_case(to, pixels, boxes)
 
     def _check_identity(self, root: Xml.Element, width: int, height: int) -> None:
         named = Path(root.findtext("filename", "")).stem
@@ -76,11 +72,7 @@ class BccdCase:
             raise StagingError(
                 f"{self.annotation}: expected four numbers in every bndbox, found fewer"
             ) from None
-        x1, x2 = max(x1, 0.0), min(x2, float(width))
-        y1, y2 = max(y1, 0.0), min(y2, float(height))
-        if x2 - x1 < 1 or y2 - y1 < 1:
-            return None
-        return {"class": CLASSES[name], "x1": x1, "y1": y1, "x2": x2, "y2": y2}
+        return box_inside(CLASSES[name], (x1, y1, x2, y2), width, height)
 
 
 def find(source: Path) -> Sequence[BccdCase]:

@@ -15,6 +15,9 @@ from tasks.schema import Release, Task
 
 TASKS = [
     "bccd-det-task",
+    "vindr-cxr-det-task",
+    "dentex-det-task",
+    "grazpedwri-det-task",
     "iu-xray-report-task",
     "kidney-seg-task",
     "pancreas-seg-task",

@@ -105,6 +105,10 @@ def head_mr(folder: Path, rng: np.random.Generator) -> None:
     nib.save(nib.Nifti1Image(mask, affine), folder / "mask.nii.gz")
 
 
+def single_picture(folder: Path, rng: np.random.Generator) -> None:
+    Image.fromarray(rng.integers(0, 255, (96, 96, 3), dtype=np.uint8)).save(folder / "image.jpg")
+
+
 INPUTS: dict[str, Callable[[Path, np.random.Generator], None]] = {
     "kidney-seg-task": ct,
     "aeropath-seg-task": ct,
@@ -140,12 +144,20 @@ INPUTS: dict[str, Callable[[Path, np.random.Generator], None]] = {
     "vqa-omnimedvqa-task": choice,
     "vqa-pmc-vqa-task": choice,
     "vqa-mmmu-medical-task": choice,
+    "braintumor-cls-task": single_picture,
+    "crc-histology-cls-task": single_picture,
+    "patchcamelyon-cls-task": single_picture,
+    "chest-xray-pneumonia-cls-task": single_picture,
+    "skin-lesion-cls-task": single_picture,
     "iu-xray-report-task": study,
     "mimic-cxr-report-task": study,
     "chexpert-plus-cxr-task": study,
     "pathology-caption-100-task": study,
     "pathology-caption-500-task": study,
     "bccd-det-task": smear,
+    "vindr-cxr-det-task": smear,
+    "dentex-det-task": smear,
+    "grazpedwri-det-task": smear,
 }
 
 

@@ -40,7 +40,7 @@ def disturbed(item):
 
 
 def quality(item, boxes, predict):
-    """Scores of the kinds of findings that are found again on the disturbed film, against all boxes: crowds are noise."""
+    """Scores of the kinds of findings that a disturbed film shows too, against all boxes: a crowd is noise."""
     again = predict(disturbed(item))
     for box in again:
         box |= {key: box[key] - SHIFT for key in ("x1", "y1", "x2", "y2")}

@@ -228,7 +228,7 @@ def _box_example(classes: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _label_schema(output: LabelOutput) -> dict[str, Any]:
-    share = {"type": "number", "minimum": 0, "maximum": 1}
+    classes = list(output.classes)
     return {
         "$schema": JSON_SCHEMA,
         "title": output.file,
@@ -236,13 +236,13 @@ def _label_schema(output: LabelOutput) -> dict[str, Any]:
         **OTHER_KEYS,
         "required": ["label"],
         "properties": {
-            "label": {"enum": list(output.classes), "description": "the class that is scored"},
+            "label": {"enum": classes, "description": "the class that is scored"},
             "probabilities": {
                 "type": "object",
                 "description": "optional; one number for each class, adding up to 1",
-                "required": list(output.classes),
-                "additionalProperties": False,
-                "properties": {name: share for name in output.classes},
+                "propertyNames": {"enum": classes},
+                "minProperties": len(classes),
+                "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1},
             },
         },
     }

@@ -55,6 +55,30 @@ class Redistribution(StrEnum):
     NONE = "none"
 
 
+class Download(Strict):
+    """One file that anybody may download. ``None``: the upstream states no checksum or size."""
+
+    url: HttpUrl
+    name: str = Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", description="File name below the raw folder")
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    bytes: PositiveInt | None = None
+
+
+class HubFiles(Strict):
+    """Files of a dataset repository on the Hugging Face Hub, by glob patterns; its revision is the source's."""
+
+    repo: Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")]
+    files: Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class RecordFiles(Strict):
+    """Files of a public record whose site lists names, sizes and checksums itself, by glob patterns."""
+
+    site: Literal["zenodo", "figshare"]
+    record: PositiveInt
+    files: Annotated[tuple[str, ...], Field(min_length=1)]
+
+
 class Source(Strict):
     """Where the upstream data come from and under which terms."""
 
@@ -65,6 +89,9 @@ class Source(Strict):
     access: Literal["open", "registration", "credentialed"]
     redistribution: Redistribution = Redistribution.NONE
     acquisition: str = Field(description="How a user obtains the data lawfully, in one or two sentences")
+    downloads: tuple[Download, ...] = ()
+    hub: HubFiles | None = None
+    record: RecordFiles | None = None
 
 
 class InputFile(Strict):
@@ -248,6 +275,7 @@ class Task(Strict):
     background: str = Field(description="Clinical background, in a few sentences of our own")
     source: Source
     unit: Literal["case", "slice", "study", "question", "image", "volume"] = "case"
+    cases: PositiveInt | None = Field(default=None, description="Cases of the published runs, where stated")
     inputs: tuple[InputFile, ...]
     output: Output
     references: tuple[str, ...] = Field(description="Private files per case, for staging and the evaluator")

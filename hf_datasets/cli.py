@@ -1,4 +1,4 @@
-"""``python -m hf_datasets``: make phantoms, stage raw data.
+"""``python -m hf_datasets``: make phantoms, fetch and stage raw data.
 
 Exit codes: 0 done, 2 usage, 3 the data can't be used.
 """
@@ -88,6 +88,35 @@ def stage(
         lambda row: f"{row['task']}: {verb} {row['cases']} cases in {row['folder']}",
         as_json,
     )
+
+
+@app.command()
+def fetch(
+    task: Annotated[str, typer.Argument(help="Task id, for example heart-seg-task.")],
+    out: Annotated[Path, typer.Option(help="Folder for the raw data.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Download raw data that is open to all; where it is not, print the steps and the terms."""
+    from hf_datasets.fetch import FetchError, is_fetchable, steps
+    from hf_datasets.fetch import fetch as fetch_task
+    from tasks.registry import TaskError, load_task
+
+    try:
+        asked = load_task(task)
+        if not is_fetchable(asked):
+            typer.echo(
+                json.dumps({"task": task, "files": [], "steps": steps(asked)}) if as_json else steps(asked)
+            )
+            raise typer.Exit(3)
+        files = fetch_task(asked, out, say=lambda line: typer.echo(line, err=True))
+    except TaskError as error:
+        _fail(str(error), code=2)
+    except (FetchError, OSError) as error:
+        _fail(str(error), code=3)
+    if as_json:
+        typer.echo(json.dumps({"task": task, "files": [str(path) for path in files]}))
+    else:
+        typer.echo(f"{task}: {len(files)} files in {out}; {' '.join(asked.source.acquisition.split())}")
 
 
 def _for_each(

@@ -20,6 +20,7 @@ Mask = NDArray[np.bool_]
 
 COCO_THRESHOLDS = tuple(round(0.5 + 0.05 * step, 2) for step in range(10))
 RECALL_POINTS = np.linspace(0.0, 1.0, 101)
+_BLOCK_PAIRS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -255,13 +256,37 @@ def _pairs(detections: Detections, references: References, threshold: float) -> 
     of_reference, of_detection = group[: references.image.size], group[references.image.size :]
     sizes = np.bincount(of_reference, minlength=int(group.max(initial=0)) + 1)
     first, count = (np.cumsum(sizes) - sizes)[of_detection], sizes[of_detection]
-    detection = np.repeat(np.arange(of_detection.size), count)
     members = np.argsort(of_reference, kind="stable")
-    reference = members[np.repeat(first, count) + _place_in_run(detection)]
+    near = [
+        _near(detections, references, np.arange(start, stop), first, count, members, threshold)
+        for start, stop in _blocks(count)
+    ]
+    pairs = _Pairs(*(np.concatenate(column) for column in zip(*near, strict=True)))
+    return pairs[_best_overlap_first(pairs, references)]
+
+
+def _blocks(count: IntArray) -> list[tuple[int, int]]:
+    """Runs of detections with about ``_BLOCK_PAIRS`` pairs each: what they overlap is little, what they may is much."""
+    done = np.cumsum(count) // _BLOCK_PAIRS
+    ends = [*np.flatnonzero(np.diff(done)).tolist(), count.size]
+    return list(zip([0, *ends[:-1]], ends, strict=True))
+
+
+def _near(
+    detections: Detections,
+    references: References,
+    block: IntArray,
+    first: IntArray,
+    count: IntArray,
+    members: IntArray,
+    threshold: float,
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Detection, reference and IoU of the pairs of a block of detections that overlap enough."""
+    detection = np.repeat(block, count[block])
+    reference = members[np.repeat(first[block], count[block]) + _place_in_run(detection)]
     iou = _iou(detections.box, references.box, detection, reference, references.crowd)
     near = iou >= threshold
-    pairs = _Pairs(detection[near], reference[near], iou[near])
-    return pairs[_best_overlap_first(pairs, references)]
+    return detection[near], reference[near], iou[near]
 
 
 def _best_overlap_first(pairs: _Pairs, references: References) -> IntArray:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from evaluator.metrics.boxes import (
     Detections,
@@ -32,6 +36,7 @@ from evaluator.tracks.base import (
 from tasks.schema import BoxOutput, Task
 
 Corners = tuple[float, float, float, float]
+Table = NDArray[np.float64]
 COORDINATES = ("x1", "y1", "x2", "y2")
 MAX_KEPT = 1000
 """Best boxes of an image that are kept at all: far above what the headline looks at; bounds hostile files."""
@@ -88,11 +93,9 @@ class DetectionTrack(FilePerCase):
     def score(self, case: CaseFiles, output: list[Box] | None) -> Outcome:
         expected = self._references(case)
         found = output or []
-        f1 = 0.0 if output is None else f1_at_iou(_references([expected]), _detections([found]))
-        evidence = {
-            "expected": [[box.label, *box.corners] for box in expected],
-            "found": [[box.label, *box.corners, box.score] for box in found],
-        }
+        true, said = _table(expected), _table(found)
+        f1 = 0.0 if output is None else f1_at_iou(_references([true]), _detections([said]))
+        evidence = {"expected": _packed(true), "found": _packed(said)}
         flags = ["empty_prediction"] * (output == [] and expected != [])
         flags += ["out_of_bounds"] * self._leaves_image(case, found)
         return Outcome(score=f1, metrics={"f1_iou50": f1}, flags=tuple(flags), evidence=evidence)
@@ -119,8 +122,8 @@ class DetectionTrack(FilePerCase):
             raise ReferenceMissing(f"case {case.id}: {fault.message}; stage the task again") from None
 
     def aggregate(self, cases: Sequence[Finished]) -> Summary:
-        references = _references([_stored(case.evidence["expected"]) for case in cases])
-        detections = _detections([_stored(case.evidence["found"]) for case in cases])
+        references = _references([_unpacked(case.evidence["expected"]) for case in cases])
+        detections = _detections([_unpacked(case.evidence["found"]) for case in cases])
         classes, limit = self.output.classes, self.output.max_detections
         ap50 = coco_ap(references, detections, classes, (0.5,), limit)
         if ap50.mean is None:
@@ -157,24 +160,31 @@ def _number(entry: dict[str, Any], key: str, where: str) -> float:
     return float(value)
 
 
-def _stored(rows: list[list[float]]) -> list[Box]:
-    return [
-        Box(int(row[0]), (row[1], row[2], row[3], row[4]), row[5] if len(row) > 5 else 1.0) for row in rows
-    ]
+def _table(boxes: Sequence[Box]) -> Table:
+    """One row a box: label, x1, y1, x2, y2, score."""
+    rows = [(box.label, *box.corners, box.score) for box in boxes]
+    return np.array(rows, dtype=np.float64).reshape(-1, 6)
 
 
-def _references(images: Sequence[Sequence[Box]]) -> References:
-    flat = [(place, box) for place, boxes in enumerate(images) for box in boxes]
-    return References.of(
-        [place for place, _ in flat], [box.label for _, box in flat], [box.corners for _, box in flat]
-    )
+def _packed(table: Table) -> str:
+    """The table as text, a twentieth of what lists of numbers take: thousands of images may be full of boxes."""
+    return base64.b64encode(table.tobytes()).decode()
 
 
-def _detections(images: Sequence[Sequence[Box]]) -> Detections:
-    flat = [(place, box) for place, boxes in enumerate(images) for box in boxes]
-    return Detections.of(
-        [place for place, _ in flat],
-        [box.label for _, box in flat],
-        [box.corners for _, box in flat],
-        [box.score for _, box in flat],
-    )
+def _unpacked(text: str) -> Table:
+    return np.frombuffer(base64.b64decode(text), dtype=np.float64).reshape(-1, 6)
+
+
+def _references(images: Sequence[Table]) -> References:
+    place, rows = _stacked(images)
+    return References.of(place, rows[:, 0], rows[:, 1:5])
+
+
+def _detections(images: Sequence[Table]) -> Detections:
+    place, rows = _stacked(images)
+    return Detections.of(place, rows[:, 0], rows[:, 1:5], rows[:, 5])
+
+
+def _stacked(images: Sequence[Table]) -> tuple[NDArray[np.int64], Table]:
+    """The image of each row, and all rows."""
+    return np.repeat(np.arange(len(images)), [len(table) for table in images]), np.concatenate(images)

@@ -226,3 +226,26 @@ def test_an_error_of_our_own_stays_with_its_case(stage, monkeypatch) -> None:
     assert "ZeroDivisionError" in report.cases[1].error.message
     assert [case.score for case in report.cases] == [1.0, 0.0, 1.0]
     assert Budget().memory_mb < 2048
+
+
+def test_images_full_of_boxes_fit_into_memory(stage) -> None:
+    """The boxes of all images meet in the parent, which has no child to die in its place."""
+    import tracemalloc
+
+    from evaluator.report import CaseResult
+    from evaluator.tracks.base import Finished
+    from evaluator.tracks.detection import Box, DetectionTrack, _packed, _table
+
+    track = DetectionTrack(stage("detection").task)
+    full = [Box(0, (n / 100, 0.0, 90.0, 90.0), n / 1000) for n in range(1000)]
+    true = [Box(0, (0.0, 0.0, 500.0 + n, 500.0), 1.0) for n in range(20)]
+    evidence = {"expected": _packed(_table(true)), "found": _packed(_table(full))}
+    cases = [
+        Finished(CaseResult(case_id=f"c{n}", status="scored", score=0.0, metrics={"f1_iou50": 0.0}), evidence)
+        for n in range(300)
+    ]
+    tracemalloc.start()
+    track.aggregate(cases)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 256 << 20

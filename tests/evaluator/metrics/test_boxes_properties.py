@@ -257,3 +257,11 @@ def test_cross_check_of_the_limit_of_100() -> None:
     np.testing.assert_allclose(
         coco_ap(references, detections, CLASSES, COCO_THRESHOLDS).table, expected, atol=1e-9
     )
+
+
+@pytest.mark.parametrize("pairs", [1, 7, 50])
+def test_pairs_may_be_looked_at_in_blocks_of_any_size(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    references, detections = scene(3)
+    whole = every_metric(references, detections)
+    monkeypatch.setattr("evaluator.metrics.boxes._BLOCK_PAIRS", pairs)
+    assert every_metric(references, detections) == whole

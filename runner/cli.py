@@ -54,6 +54,22 @@ class NetworkName(StrEnum):
     OPEN = "open"
 
 
+class TrackName(StrEnum):
+    SEGMENTATION = "segmentation"
+    ENHANCEMENT = "enhancement"
+    VQA = "vqa"
+    REPORT = "report"
+    DETECTION = "detection"
+    CLASSIFICATION = "classification"
+    SYNTHESIS = "synthesis"
+
+
+class AccessName(StrEnum):
+    OPEN = "open"
+    REGISTRATION = "registration"
+    CREDENTIALED = "credentialed"
+
+
 class Listing(StrEnum):
     TASKS = "tasks"
     AGENTS = "agents"
@@ -173,17 +189,94 @@ def explain(
 
 @app.command("list")
 def list_things(
-    what: Listing, runs_dir: RunsDir = Path("runs"), agents: AgentsFile = None, as_json: AsJson = False
+    what: Listing,
+    runs_dir: RunsDir = Path("runs"),
+    agents: AgentsFile = None,
+    track: Annotated[TrackName | None, typer.Option(help="Tasks of this track.")] = None,
+    tier: Annotated[TierName | None, typer.Option(help="Show the models that this tier names.")] = None,
+    licence: Annotated[str | None, typer.Option(help="Tasks whose licence holds these words.")] = None,
+    access: Annotated[AccessName | None, typer.Option(help="Tasks whose data are had so.")] = None,
+    paper: Annotated[
+        bool | None, typer.Option("--paper/--not-paper", help="Published tasks, or the others.")
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """List tasks, agents, or the runs in a folder."""
+    """List tasks, agents, or the runs in a folder; the filters are for tasks."""
     from runner import listing
+    from runner.errors import UsageProblem
 
-    rows = {
-        Listing.TASKS: listing.tasks,
-        Listing.AGENTS: lambda: listing.agents(agents),
-        Listing.RUNS: lambda: listing.runs(runs_dir),
-    }[what]()
+    if what is not Listing.TASKS and any(
+        given is not None for given in (track, tier, licence, access, paper)
+    ):
+        raise UsageProblem(
+            f"--track, --tier, --licence, --access and --paper choose among tasks, not {what.value}"
+        )
+    if what is Listing.TASKS:
+        from tasks.schema import Tier
+
+        rows = listing.tasks(
+            track and track.value, Tier(tier.value) if tier else None, licence, access and access.value, paper
+        )
+    else:
+        rows = listing.agents(agents) if what is Listing.AGENTS else listing.runs(runs_dir)
     _print_rows(rows, as_json)
+
+
+@app.command()
+def validate(
+    task: Annotated[str | None, typer.Argument(help="Id of a task.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every task.")] = False,
+    jobs: Annotated[int | None, typer.Option(min=1, max=64, help="Tasks at a time with --all.")] = None,
+    online: Annotated[
+        bool, typer.Option("--online", help="Resolve requirements at the package index.")
+    ] = False,
+    snippets: Annotated[bool, typer.Option(help="Run the Lite snippets in the agent's sandbox.")] = True,
+    sandbox: Sandbox = SandboxName.AUTO,
+    as_json: AsJson = False,
+) -> None:
+    """Check tasks: files, briefs, terms, phantom, anchors, snippets. Exit code 2 if one is not valid."""
+    from runner.errors import UsageProblem
+    from runner.sandbox import choose_backend
+    from runner.validate import validate as validate_one
+    from runner.validate import validate_all
+    from tasks.registry import task_folder, task_ids
+
+    if (task is None) == (not every):
+        raise UsageProblem("expected a task id or --all, and not both")
+    backend = choose_backend(sandbox.value) if snippets else None
+    if task is not None:
+        task_folder(task)
+        verdicts = [validate_one(task, backend, online)]
+    else:
+        options = ["--sandbox", backend.name] if backend else ["--no-snippets"]
+        options += ["--online"] if online else []
+        verdicts = validate_all(
+            task_ids(), jobs, options, lambda line: print(line, file=sys.stderr, flush=True)
+        )
+    if as_json:
+        print(json.dumps([verdict.model_dump(mode="json") for verdict in verdicts], indent=1))
+    else:
+        _print_rows([verdict.row() for verdict in verdicts], as_json=False)
+        for verdict in verdicts:
+            for line in verdict.lines():
+                print(f"{verdict.task}: {line}")
+    if not all(verdict.ok for verdict in verdicts):
+        raise typer.Exit(EXIT_USAGE)
+
+
+@app.command("new-task")
+def new_task(
+    task: Annotated[str, typer.Argument(help="Id of the new task, for example spine-seg-task.")],
+    track: Annotated[TrackName, typer.Option(help="What is asked for.")],
+) -> None:
+    """Lay out the folder of a new task; what only its author knows is marked TODO."""
+    from runner.scaffold import new_task as lay_out
+    from tasks.schema import Track
+
+    folder = lay_out(task, Track(track.value))
+    print(
+        f"{folder}: replace every TODO, then run: python -m runner validate {task} (see docs/adding-a-task.md)"
+    )
 
 
 @app.command()

@@ -3,31 +3,60 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hf_datasets.records import RecordError, RunRecord, load_record
 from runner.cell import RECORD, UNSCORED
 
+if TYPE_CHECKING:
+    from tasks.schema import Task, Tier
+
 Row = dict[str, Any]
 
 
-def tasks() -> list[Row]:
+def tasks(
+    track: str | None = None,
+    tier: Tier | None = None,
+    licence: str | None = None,
+    access: str | None = None,
+    paper: bool | None = None,
+) -> list[Row]:
+    """The tasks that fit all that is asked for; with a tier, the models that it names.
+
+    Parameters
+    ----------
+    licence
+        Words that the licence's text holds, in any case.
+    paper
+        True: published tasks only; False: the others only.
+    """
     from tasks.registry import all_tasks
 
     return [
-        {
-            "task": task.id,
-            "track": task.track.value,
-            "modality": task.modality,
-            "dataset": task.source.dataset,
-            "metric": task.metric.headline,
-            "license": task.source.license,
-            "access": task.source.access,
-            "paper": "paper" if task.in_paper else "",
-            "wall_s": task.limits.wall_seconds,
-        }
+        _task_row(task, tier)
         for task in all_tasks()
+        if track in (None, task.track.value)
+        and access in (None, task.source.access)
+        and paper in (None, task.in_paper)
+        and (licence or "").casefold() in task.source.license.casefold()
     ]
+
+
+def _task_row(task: Task, tier: Tier | None) -> Row:
+    row: Row = {
+        "task": task.id,
+        "track": task.track.value,
+        "modality": task.modality,
+        "dataset": task.source.dataset,
+        "metric": task.metric.headline,
+        "license": task.source.license,
+        "access": task.source.access,
+        "paper": "paper" if task.in_paper else "",
+        "wall_s": task.limits.wall_seconds,
+    }
+    if tier is not None:
+        row["models"] = "; ".join(model.name for model in task.tiers.models(tier))
+    return row
 
 
 def agents(profiles: Path | None = None) -> list[Row]:

@@ -39,6 +39,11 @@ def all_tasks() -> list[Task]:
     return [_load(folder) for _, folder in sorted(_folders().items())]
 
 
+def task_ids() -> list[str]:
+    """The ids of all task folders, sorted, whether they are valid or not."""
+    return sorted(_folders())
+
+
 def task_folder(task_id: str) -> Path:
     """The folder that holds the task's four files. Raises ``TaskError`` for an unknown id."""
     folders = _folders()

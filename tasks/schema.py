@@ -239,6 +239,11 @@ class Tiers(Strict):
     lite: LiteTier
     standard: StandardTier
 
+    def models(self, tier: Tier) -> tuple[Model, ...]:
+        """What the brief of a tier names; nothing in the experimental ``pro`` tier."""
+        named = {Tier.LITE: (self.lite.model,), Tier.STANDARD: self.standard.candidates}
+        return named.get(tier, ())
+
 
 class Trivial(Strict):
     """The do-nothing submission against which skill is measured."""

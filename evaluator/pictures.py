@@ -32,6 +32,8 @@ SOFT_TISSUE, LUNG, BONE = (-160.0, 240.0), (-1350.0, 150.0), (-500.0, 1300.0)
 """Windows of CT in Hounsfield units: level 40, width 400; level -600, width 1500; level 400, width 1800."""
 _LUNG_WORDS = re.compile(r"lung|airway|bronch|pulmonary|thora|chest", re.IGNORECASE)
 _BONE_WORDS = re.compile(r"\bbones?\b|vertebra|spine|skelet|fracture|\brib", re.IGNORECASE)
+_ENOUGH = 500_000
+"""Values that tell what a volume's signal spans as well as all of them."""
 _AIR = -300.0
 """Hounsfield units have air in them; no other unit goes as low."""
 
@@ -75,7 +77,8 @@ class Mark:
 
 def window_for(values: Pixels, words: str) -> Window:
     """The range to show: of Hounsfield units the preset that ``words`` ask for, else what most of the signal spans."""
-    low, high = (float(value) for value in np.percentile(values, (0.5, 99.5)))
+    some = values.ravel(order="K")[:: max(1, values.size // _ENOUGH)]
+    low, high = (float(value) for value in np.percentile(some, (0.5, 99.5)))
     if low > _AIR:
         return low, max(high, low + 1e-6)
     if _LUNG_WORDS.search(words):
@@ -134,7 +137,8 @@ def _focus(sides: Sequence[Sequence[Structure]], shape: tuple[int, ...]) -> Poin
 
 
 def _largest(structures: Sequence[Structure]) -> Structure | None:
-    counts = {id(structure.labels): _counts(structure.labels) for structure in structures}
+    maps = {id(structure.labels): structure.labels for structure in structures}
+    counts = {name: _counts(labels) for name, labels in maps.items()}
     sizes = [int(counts[id(structure.labels)][list(structure.ids)].sum()) for structure in structures]
     return structures[int(np.argmax(sizes))] if any(sizes) else None
 

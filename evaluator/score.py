@@ -39,6 +39,8 @@ LIBRARIES = ("nibabel", "numpy", "pillow", "scipy")
 EVALUATION_LIMIT = "evaluation_limit"
 CPU_SECONDS_FOR_ALL = 1200
 CPU_SECONDS_PER_CASE = (2, 60)
+VOXELS_PER_SECOND = 5_000_000
+"""A quarter of the speed at which 117 labels, or the slices of a synthesised volume, are measured."""
 
 
 class _Answer(Strict):
@@ -119,8 +121,9 @@ def check(
     """
     track = track_of(task)
     cases = _case_files(case_ids, submission, None, public)
-    budget = Budget(cpu_seconds=_cpu_seconds(len(cases)))
-    answers = _ask(lambda case: _check_case(track, case), cases, budget, jobs or len(os.sched_getaffinity(0)))
+    answers = _ask(
+        lambda case: _check_case(track, case), cases, Budget(), jobs or len(os.sched_getaffinity(0))
+    )
     return [CheckResult(case.id, answer.error) for case, answer in zip(cases, answers, strict=True)]
 
 
@@ -152,19 +155,23 @@ def _refused(submission: Path) -> dict[str, dict[str, CaseFault]]:
 
 def budget_for(manifest: Manifest) -> Budget:
     """What one case of this manifest may use."""
-    return Budget(cpu_seconds=_cpu_seconds(len(manifest.cases)), memory_mb=_memory_mb(manifest))
-
-
-def _cpu_seconds(n_cases: int) -> int:
-    """A case's share of the whole, so that a submission of nothing but traps ends before the deadline."""
-    least, most = CPU_SECONDS_PER_CASE
-    return max(least, min(most, CPU_SECONDS_FOR_ALL // max(1, n_cases)))
-
-
-def _memory_mb(manifest: Manifest) -> int:
-    """Room for the largest staged volume as an agent may honestly submit it, in float64, beside its reference."""
     shapes = (entry.shape for case in manifest.cases for entry in (*case.public, *case.private))
     voxels = max((prod(shape) for shape in shapes if shape), default=0)
+    return Budget(cpu_seconds=_cpu_seconds(len(manifest.cases), voxels), memory_mb=_memory_mb(voxels))
+
+
+def _cpu_seconds(n_cases: int, voxels: int) -> int:
+    """A case's share of the whole, so that a submission of nothing but traps ends before the deadline.
+
+    Never less than several times what an honest volume of that size takes.
+    """
+    least, most = CPU_SECONDS_PER_CASE
+    share = min(most, CPU_SECONDS_FOR_ALL // max(1, n_cases))
+    return max(share, least + voxels // VOXELS_PER_SECOND)
+
+
+def _memory_mb(voxels: int) -> int:
+    """Room for the largest staged volume as an agent may honestly submit it, in float64, beside its reference."""
     return max(Budget.memory_mb, 512 + 12 * voxels // (1 << 20))
 
 

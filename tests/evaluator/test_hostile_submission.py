@@ -173,7 +173,7 @@ def test_memory_of_the_evaluator_stays_below_two_gigabytes(stage, tmp_path) -> N
 
 def test_a_case_past_its_budget_scores_zero_and_the_others_stay(stage, monkeypatch) -> None:
     staged = stage("segmentation")
-    monkeypatch.setattr("evaluator.score._cpu_seconds", lambda _: 1)
+    monkeypatch.setattr("evaluator.score._cpu_seconds", lambda *_: 1)
     monkeypatch.setattr("evaluator.tracks.segmentation.surface_per_label", _spin_on_full_masks)
     image = nibabel.load(staged.output("c1"))
     full = np.ones(image.shape, np.uint8)
@@ -195,9 +195,15 @@ def _spin_on_full_masks(reference, prediction, labels, *_):
 def test_a_budget_is_shared_by_many_cases() -> None:
     from evaluator.score import CPU_SECONDS_FOR_ALL, _cpu_seconds
 
-    assert _cpu_seconds(6) == 60
-    assert _cpu_seconds(100) * 100 <= CPU_SECONDS_FOR_ALL
-    assert _cpu_seconds(5000) >= 1
+    assert _cpu_seconds(6, 0) == 60
+    assert _cpu_seconds(100, 1_000_000) * 100 <= CPU_SECONDS_FOR_ALL
+    assert _cpu_seconds(5000, 0) >= 1
+
+
+def test_a_large_volume_has_time_to_be_measured_however_many_there_are() -> None:
+    from evaluator.score import _cpu_seconds
+
+    assert _cpu_seconds(1000, 512 * 512 * 300) >= 15
 
 
 def test_an_error_of_our_own_stays_with_its_case(stage, monkeypatch) -> None:

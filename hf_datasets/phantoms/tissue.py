@@ -1,4 +1,7 @@
-"""Tiles of stained colon in nine classes, and lymph-node patches with or without tumour cells in their middle."""
+"""Tiles of stained colon in nine classes, and lymph-node patches with or without tumour cells in their middle.
+
+A pixel is about one micrometre: a lymphocyte is six to seven pixels wide, the nucleus of a tumour cell ten to fifteen.
+"""
 
 from __future__ import annotations
 
@@ -100,32 +103,32 @@ def node_patch(*, tumour: bool, margin: bool, size: int, rng: Rng) -> np.ndarray
         return margin and bool(far)
 
     follicle = not tumour and rng.random() < 0.25
-    for at in tile.packed(8.5 if follicle or rng.random() < 0.3 else 6.2, 1.1):
+    for at in tile.packed(10.5 if follicle or rng.random() < 0.3 else 8.0, 1.2):
         if not in_nest(at):
             _blast(tile, at) if follicle and rng.random() < 0.5 else _lymphocyte(tile, at)
-    cells = [at for at in tile.packed(13.0, 1.6) if in_nest(at)]
+    cells = [at for at in tile.packed(15.5, 1.8) if in_nest(at)]
     if tumour:
         towards = min(1.0, 10.0 / max(away, 1e-6))
         cells.append((size / 2 + towards * (nest[0] - size / 2), size / 2 + towards * (nest[1] - size / 2)))
     for at in cells:
-        tile.stain(soft(ellipse(tile.x, tile.y, at, (8.5, 8.0)), 0.4) * 0.8, (206.0, 156.0, 204.0))
+        tile.stain(soft(ellipse(tile.x, tile.y, at, (10.0, 9.4)), 0.4) * 0.8, (206.0, 156.0, 204.0))
         _tumour_cell(tile, at)
     return tile.finished()
 
 
 def _blast(tile: Tile, at: Point) -> None:
     """A cell of a germinal centre: larger and paler than a lymphocyte, and no tumour."""
-    radius = float(tile.rng.uniform(3.0, 4.2))
+    radius = float(tile.rng.uniform(4.0, 5.2))
     tile.nucleus(at, (radius, radius * 0.9), tile.rng.uniform(0, 3), (104.0, 74.0, 146.0))
 
 
 def _lymphocyte(tile: Tile, at: Point) -> None:
-    radius = float(tile.rng.uniform(2.0, 2.6))
+    radius = float(tile.rng.uniform(2.8, 3.4))
     tile.nucleus(at, (radius, radius * 0.93), tile.rng.uniform(0, 3), DARK)
 
 
 def _tumour_cell(tile: Tile, at: Point) -> None:
-    radius = float(tile.rng.uniform(4.0, 6.2))
+    radius = float(tile.rng.uniform(5.2, 7.4))
     angle = tile.rng.uniform(0, np.pi)
     tone = float(tile.rng.uniform(-14, 14))
     tile.nucleus(
@@ -175,7 +178,7 @@ def _lymphocytes(size: int, rng: Rng) -> np.ndarray:
     """A crowd of small dark nuclei, in some tiles thinner or with the larger cells of a germinal centre."""
     tile = Tile(size, (210.0, 170.0, 208.0), 6, rng)
     blasts = float(rng.choice([0.0, 0.0, 0.35]))
-    for at in tile.packed(float(rng.uniform(6.4, 8.4)), 1.2):
+    for at in tile.packed(float(rng.uniform(8.2, 10.4)), 1.4):
         if rng.random() < 0.94:
             _blast(tile, at) if rng.random() < blasts else _lymphocyte(tile, at)
     return tile.finished()
@@ -244,7 +247,7 @@ def _stroma(size: int, rng: Rng) -> np.ndarray:
     tile.stain(np.clip(tile.noise((3.0, 7.0)) - 1.2, 0, 1).astype(np.float32) * 0.9, GLASS)
     for at in tile.anywhere(int(size * size / 560)):
         tile.nucleus(at, (4.6, 1.8), angle + rng.normal(0, 0.7), HEMATOXYLIN)
-    for at in tile.anywhere(int(rng.uniform(0, size * size / 260))):
+    for at in tile.anywhere(int(rng.uniform(0, size * size / 340))):
         _lymphocyte(tile, at)
     return tile.finished()
 
@@ -255,7 +258,7 @@ def _tumour(size: int, rng: Rng) -> np.ndarray:
     between = tile.noise(14.0) > float(rng.uniform(0.5, 2.0))
     tile.stain(gaussian_filter(between.astype(np.float32), 1.5), (224.0, 172.0, 202.0))
     gaps = (tile.noise(9.0) > 1.7) | between
-    for at in tile.packed(float(rng.uniform(10.5, 12.0)), 2.2):
+    for at in tile.packed(float(rng.uniform(13.5, 15.5)), 2.6):
         row, column = (int(np.clip(value, 0, size - 1)) for value in (at[1], at[0]))
         if not gaps[row, column]:
             _tumour_cell(tile, at)

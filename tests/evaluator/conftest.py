@@ -182,21 +182,16 @@ def _vqa(**options: Any) -> Task:
     return make_task("vqa", output, references=("answer.json",), trivial=trivial)
 
 
-def _report(**options: Any) -> Task:
+def _report(sets: tuple[str, ...] = ("mlrg7", "obs_rouge"), **options: Any) -> Task:
     return make_task(
         "report",
-        {"kind": "report", "file": "report.txt"},
+        {"kind": "report", "file": "report.txt"} | options,
         references=("report.txt",),
-        metric={
-            "headline": "report_mean",
-            "secondary": ["meteor", "rouge_l"],
-            "sets": ["mlrg7", "obs_rouge"],
-        },
+        metric={"headline": "report_mean", "secondary": ["meteor", "rouge_l"], "sets": sets},
         trivial={
             "kind": "template_report",
             "value": "The heart is normal and the lungs are clear without effusion.",
         },
-        **options,
     )
 
 

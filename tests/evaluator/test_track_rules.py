@@ -400,6 +400,33 @@ def test_one_template_for_all_shows(stage, tmp_path) -> None:
     )
 
 
+CAPTION_SETS = ("mlrg7", "bleu_rouge")
+
+
+def test_captions_are_scored_by_words_and_nothing_is_said_of_the_chest(stage) -> None:
+    staged = stage("report", sets=CAPTION_SETS)
+    report = staged.score()
+    assert (report.metric_set, report.task_score) == ("bleu_rouge", 1.0)
+    assert "mlrg7" in report.unavailable
+    named = set(report.aggregates).union(*(case.metrics for case in report.cases))
+    assert not [name for name in named if "observation" in name or "chexlabel" in name or "obs" in name]
+    staged.output("c1").write_text("There is no such thing in this picture, none at all, and nothing else.")
+    partly = staged.score()
+    assert 0 < partly.cases[0].score < 0.3
+    assert partly.task_score == pytest.approx(sum(case.score for case in partly.cases) / 3)
+
+
+def test_a_caption_of_one_word_can_be_right(stage) -> None:
+    staged = stage("report", sets=CAPTION_SETS, min_chars=1, min_letters=1)
+    for case in staged.cases:
+        (staged.private / case / "report.txt").write_text("Teratoma.")
+        staged.output(case).write_text("teratoma")
+    assert 0.5 < staged.score().task_score < 1
+    for case in staged.cases:
+        staged.output(case).write_text("Teratoma.")
+    assert staged.score().task_score == 1.0
+
+
 # --- boxes ---
 
 

@@ -29,6 +29,7 @@ TASKS = [
     "medframeqa-task",
     "iu-xray-report-task",
     "bccd-det-task",
+    "skin-lesion-cls-task",
 ]
 OFFERED = ("load", "describe", "describe_result", "quality", "save", "inspect")
 

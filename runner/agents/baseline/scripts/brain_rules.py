@@ -22,6 +22,8 @@ def measure(rgb):
     """Size, place and evenness of the brightest lump within the skull, in shares of the head's half width."""
     grey = ndi.gaussian_filter(rgb.mean(axis=2), 1.0)
     head = head_of(grey)
+    if not head.any():
+        return {"share": 0.0}
     rows, columns = np.nonzero(head.any(axis=1))[0], np.nonzero(head.any(axis=0))[0]
     half = max(np.ptp(columns) / 2, 1)
     depth = ndi.distance_transform_edt(head) / half

@@ -25,7 +25,7 @@ def against_skin(lab):
     y, x = np.meshgrid(np.linspace(-1, 1, height), np.linspace(-1, 1, width), indexing="ij")
     terms = np.stack([np.ones_like(x), x, y, x * x, y * y], axis=-1)
     rim = np.maximum(np.abs(x), np.abs(y)) > 0.8
-    light = lab[..., 0] > np.percentile(lab[rim][:, 0], 25)
+    light = lab[..., 0] >= np.percentile(lab[rim][:, 0], 25)
     fit, *_ = np.linalg.lstsq(terms[rim & light], lab[rim & light], rcond=None)
     return lab - terms @ fit
 
@@ -76,5 +76,7 @@ def scores(rgb):
         "benign_keratosis_like_lesions": min(
             brown, ramp(spots, 0.02, 0.07), ramp(m["darkest"], 46, 34), ramp(m["red"], 8, 2)
         ),
-        "melanocytic_nevi": min(brown, even, ramp(m["solid"], 0.8, 0.92), ramp(spots, 0.09, 0.03)),
+        "melanocytic_nevi": min(
+            brown, even, ramp(m["solid"], 0.8, 0.92), ramp(spots, 0.09, 0.03), ramp(m["red"], 22, 14)
+        ),
     }

@@ -67,8 +67,8 @@ def tissue_scores(rgb):
         "muc": min(
             ramp(m["light"], 170, 195), ramp(m["chroma"], 50, 30), coloured, 1 - ramp(m["nuclei"], 0.02, 0.06)
         ),
-        "lym": min(crowd, ramp(m["width"], 7.5, 5.5), ramp(m["light"], 185, 165)),
-        "tum": min(crowd, ramp(m["width"], 5.5, 7.5)),
+        "lym": min(crowd, ramp(m["width"], 9.0, 7.0), ramp(m["light"], 185, 165)),
+        "tum": min(crowd, ramp(m["width"], 7.0, 9.0)),
         "mus": min(along, few, pink, ramp(m["chroma"], 50, 75)),
         "str": min(0.4 + 0.6 * along, few, pink, ramp(m["chroma"], 80, 60), ramp(m["light"], 165, 185)),
         "norm": min(
@@ -84,8 +84,8 @@ def node_scores(rgb):
     rows, columns = slice(height // 3, height - height // 3), slice(width // 3, width - width // 3)
     nuclei = opening(nuclei_of(rgb), disk(1))
     depth = ndi.distance_transform_edt(nuclei)
-    large = ndi.maximum_filter(depth * (depth > 2.6), 5) > 0
+    large = ndi.maximum_filter(depth * (depth > 3.5), 5) > 0
     share = float((large & nuclei)[rows, columns].sum() / max(nuclei[rows, columns].sum(), 1))
     pale = float((ndi.gaussian_filter(rgb[..., 1], 2)[rows, columns] > 110).mean())
-    tumour = ramp(share, 0.25, 0.75) * (0.6 + 0.4 * pale)
+    tumour = ramp(share, 0.08, 0.35) * (0.6 + 0.4 * pale)
     return {"negative": 1 - tumour, "positive": tumour}

@@ -140,7 +140,7 @@ def test_check_needs_no_references_and_names_each_fault(kidney) -> None:
     assert (answer["cases"], answer["valid"]) == (3, 1)
     assert {case: fault["code"] for case, fault in answer["faults"].items()} == {
         "c2": "missing",
-        "c3": "truncated",
+        "c3": "corrupt",
     }
     assert "c2: missing" in evaluator(*command).stdout
 

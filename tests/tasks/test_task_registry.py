@@ -85,7 +85,7 @@ def test_a_copied_folder_loads(kidney: Path) -> None:
         ("  license:", "  licence:", "unknown key 'source.licence'; did you mean 'license'?"),
         ("grid_of:", "gridof:", "unknown key 'output.mask.files.0.gridof'; did you mean 'grid_of'?"),
         ("wall_seconds:", "wall_secs:", "unknown key 'limits.wall_secs'; did you mean 'wall_seconds'?"),
-        ("{trivial: null", "{triviall: null", "unknown key 'baselines.phantom.triviall'; did you mean"),
+        ("{trivial: ", "{triviall: ", "unknown key 'baselines.phantom.triviall'; did you mean"),
         ("repeats: 20", "repeats: 0", "repeats: Input should be greater than 0, found 0"),
         ("redistribution: derived", "redistribution: maybe", "found 'maybe'"),
         ("in_paper: true\n", "", "in_paper: Field required"),

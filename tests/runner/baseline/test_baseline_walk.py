@@ -9,7 +9,7 @@ import pytest
 
 from evaluator.trace import EndReason
 from runner.agents.baseline import Baseline
-from runner.errors import UsageProblem
+from runner.agents.baseline.plan import load_plan
 from runner.sandbox.base import ExecResult
 from tasks.schema import Tier, Track
 
@@ -186,8 +186,7 @@ def test_the_batch_leaves_time_to_verify_and_hand_in(walk, wall, call):
     assert 0 < seconds <= min(0.9 * call, 0.8 * wall)
 
 
-def test_a_track_without_a_method_is_named(new_stage):
-    stage = new_stage()
-    stage.session.task = stage.session.task.model_copy(update={"track": Track.SYNTHESIS})
-    with pytest.raises(UsageProblem, match="has no method for synthesis, only for detection, enhancement"):
-        Baseline().run(stage.session)
+@pytest.mark.parametrize("track", Track)
+def test_every_track_has_a_plan(track):
+    plan = load_plan(track)
+    assert plan.default in plan.candidates

@@ -29,7 +29,6 @@ def generate(out: Path, seed: int) -> dict[str, RealImage]:
         pixels = paint(kind, rng_for(seed, "isic", number))
         Image.fromarray(pixels).save(out / PICTURES / f"ISIC_{number:07d}.jpg", quality=92)
         rows.append([f"ISIC_{number:07d}", *(float(column == kind) for column in COLUMNS)])
-    (out / PICTURES / "LICENSE.txt").write_text("Generated pictures of no patient.\n", encoding="utf-8")
     with (out / TRUTH / f"{TRUTH}.csv").open("w", encoding="utf-8", newline="") as handle:
         csv.writer(handle, lineterminator="\n").writerows([("image", *COLUMNS), *rows])
     return {}

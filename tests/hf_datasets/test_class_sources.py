@@ -160,6 +160,13 @@ def test_a_limit_draws_some(raw_phantoms, tmp_path):
     assert (len(chosen.cases), chosen.available) == (5, 26)
 
 
+def test_the_texts_that_upstream_packs_with_the_pictures_are_passed_over(raw_copy, tmp_path):
+    raw = raw_copy(SKIN)
+    for name in ("LICENSE.txt", "ATTRIBUTION.txt"):
+        (raw / PICTURES / name).write_text("words")
+    assert len(stage(SKIN, raw, tmp_path, release="phantom").cases) == 26
+
+
 # --- damage ---
 
 

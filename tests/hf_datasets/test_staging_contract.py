@@ -15,6 +15,15 @@ from hf_datasets.staging import plan, stage
 from tasks.registry import load_task
 
 CASES = {
+    "mimic-cxr-report-task": 8,
+    "chexpert-plus-cxr-task": 8,
+    "pathology-caption-100-task": 12,
+    "pathology-caption-500-task": 24,
+    "braintumor-cls-task": 22,
+    "crc-histology-cls-task": 28,
+    "chest-xray-pneumonia-cls-task": 18,
+    "patchcamelyon-cls-task": 22,
+    "skin-lesion-cls-task": 26,
     "kidney-seg-task": 6,
     "pancreas-seg-task": 6,
     "pancreas-oar-seg-task": 5,

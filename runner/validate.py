@@ -92,11 +92,13 @@ def validate(task_id: str, backend: Backend | None, online: bool = False) -> Ver
             if left_out or (needed is not None and needed.state != "ok"):
                 findings[name] = Finding(check=name, state="skipped")
             else:
-                findings[name] = _made(name, lambda check=check: check(subject))  # type: ignore[misc]
+                findings[name] = made(name, lambda check=check: check(subject))  # type: ignore[misc]
     return _verdict(task_id, started, findings)
 
 
-def _made(name: str, check: Callable[[], Iterator[str]]) -> Finding:
+def made(name: str, check: Callable[[], Iterator[str]]) -> Finding:
+    """How one check ends; what its subject can cause is a problem, not a crash."""
+    from evaluator.tracks.base import ReferenceMissing
     from hf_datasets.families import UnknownTask
     from hf_datasets.phantoms import PhantomError
     from hf_datasets.staging import StagingError
@@ -104,7 +106,7 @@ def _made(name: str, check: Callable[[], Iterator[str]]) -> Finding:
 
     try:
         problems = tuple(check())
-    except (UnknownTask, PhantomError, StagingError, BriefError) as error:
+    except (UnknownTask, PhantomError, StagingError, BriefError, ReferenceMissing) as error:
         problems = (str(error),)
     return Finding(check=name, state="failed" if problems else "ok", problems=problems)
 

@@ -337,7 +337,10 @@ def _host_config(api: APIClient, spec: SandboxSpec) -> Any:
         read_only=True,
         tmpfs={"/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={tmp_mb(spec)}m"},
         shm_size=f"{tmp_mb(spec)}m",
-        mounts=[Mount(m.target, str(m.source), type="bind", read_only=not m.writable) for m in spec.mounts],
+        mounts=[
+            Mount(m.target, str(m.source.resolve()), type="bind", read_only=not m.writable)
+            for m in spec.mounts
+        ],
         cap_drop=["ALL"],
         security_opt=["no-new-privileges:true"],
         mem_limit=spec.memory_mb * MIB,

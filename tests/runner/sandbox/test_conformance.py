@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.sandbox import Sandbox, SandboxDead
+from runner.sandbox import Mount, Sandbox, SandboxDead
 from runner.sandbox.inside import ids
 
 Make = Callable[..., Sandbox]
@@ -379,3 +379,16 @@ def test_put_follows_no_planted_link(sandbox, tmp_path):
     assert sandbox.get("/workspace/file") == b"mine"
     with pytest.raises(ValueError, match="read-only"):
         sandbox.put({"/data/public/x": b""})
+
+
+# --- where the mounted folders lie ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["plain", "sp ace", "colon:ro", "com,ma=1", "übung\u200b", 'quo"te\\'])
+def test_a_source_may_be_relative_and_called_anything(make, monkeypatch, tmp_path, name):
+    monkeypatch.chdir(tmp_path)
+    source = Path(name)
+    source.mkdir()
+    (source / "file").write_text("here")
+    sandbox = make(mounts=(Mount(source, "/data/public"),), workdir="/")
+    assert sh(sandbox, "cat /data/public/file") == "here"

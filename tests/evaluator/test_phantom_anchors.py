@@ -10,54 +10,10 @@ from evaluator.reference_submissions import write_perfect, write_trivial
 from evaluator.report import TaskReport, dump_report
 from evaluator.score import score
 from tasks.manifest import Manifest, load_manifest
-from tasks.registry import load_task
+from tasks.registry import all_tasks, load_task
 from tasks.schema import Release, Task
 
-TASKS = [
-    "bccd-det-task",
-    "vindr-cxr-det-task",
-    "dentex-det-task",
-    "grazpedwri-det-task",
-    "iu-xray-report-task",
-    "mimic-cxr-report-task",
-    "chexpert-plus-cxr-task",
-    "pathology-caption-100-task",
-    "pathology-caption-500-task",
-    "braintumor-cls-task",
-    "crc-histology-cls-task",
-    "chest-xray-pneumonia-cls-task",
-    "patchcamelyon-cls-task",
-    "skin-lesion-cls-task",
-    "kidney-seg-task",
-    "pancreas-seg-task",
-    "pancreas-oar-seg-task",
-    "liver-seg-task",
-    "colon-seg-task",
-    "hepaticvessel-seg-task",
-    "spleen-seg-task",
-    "heart-seg-task",
-    "prostate-seg-task",
-    "ldct-denoising-task",
-    "mri-sr-task",
-    "brats-t1c-sr-task",
-    "ixi-t1-sr-task",
-    "nih-cxr-sr-task",
-    "lidc-idri-denoising-task",
-    "deeplesion-denoising-task",
-    "synthrad2025-mrct-task",
-    "ctorg-ctsr-task",
-    "msd-pancreas-ctsr-task",
-    "totalsegmentator-ctsr-task",
-    "vqa-rad-task",
-    "pathvqa-task",
-    "slake-task",
-    "medframeqa-task",
-    "medxpertqa-mm-task",
-    "vqa-kvasir-task",
-    "vqa-omnimedvqa-task",
-    "vqa-pmc-vqa-task",
-    "vqa-mmmu-medical-task",
-]
+TASKS = [task.id for task in all_tasks()]
 
 
 @pytest.fixture(scope="module", params=TASKS)

@@ -1,4 +1,4 @@
-"""Upstreams whose folders are classes: ``Testing/``, ``CRC-VAL-HE-7K/`` and ``chest_xray/test/`` with their training parts."""
+"""Upstreams whose folders are classes: ``Testing/``, ``CRC-VAL-HE-7K/`` and ``chest_xray/test/``, and training parts."""
 
 from __future__ import annotations
 

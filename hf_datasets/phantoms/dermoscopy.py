@@ -20,7 +20,7 @@ _BROWN, _DARK, _BLUE, _WHITE = (
 
 
 class _Skin:
-    """Lit skin with hairs, on which a lesion is painted; not every lesion shows all signs of its kind (``textbook``)."""
+    """Lit skin with hairs and a lesion on it; not every lesion shows all signs of its kind (``textbook``)."""
 
     def __init__(self, rng: Rng) -> None:
         y, x = np.meshgrid(np.linspace(-0.75, 0.75, HEIGHT), np.linspace(-1, 1, WIDTH), indexing="ij")

@@ -1,4 +1,4 @@
-"""Upstreams whose folders are classes: ``Testing/``, ``CRC-VAL-HE-7K/`` and ``chest_xray/test/``, and training parts."""
+"""Upstreams whose folders are classes: ``Testing/``, ``CRC-VAL-HE-7K/``, ``chest_xray/test/``, and training parts."""
 
 from __future__ import annotations
 

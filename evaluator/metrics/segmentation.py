@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
-from scipy.spatial import cKDTree
+
+from evaluator.metrics.nearest import distances_to_nearest
 
 LabelMap = NDArray[np.integer]
 Mask = NDArray[np.bool_]
@@ -257,33 +258,14 @@ def _compare(
         return Surface(1.0, 0.0)
     if ours.size == 0 or theirs.size == 0:
         return Surface(0.0, diagonal)
-    distances = (_distances(ours, theirs, shape, spacing), _distances(theirs, ours, shape, spacing))
+    distances = tuple(
+        distances_to_nearest(*pair, shape, spacing) for pair in ((ours, theirs), (theirs, ours))
+    )
     within = sum(int(np.count_nonzero(side <= tolerance + TOLERANCE_SLACK_MM)) for side in distances)
     return Surface(
         nsd_voxel=within / (ours.size + theirs.size),
         hd95_directed_max=max(float(np.percentile(side, 95)) for side in distances),
     )
-
-
-def _distances(
-    start: NDArray[np.int64], end: NDArray[np.int64], shape: tuple[int, ...], spacing: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Distance in mm from each border voxel of ``start`` to the nearest one of ``end``.
-
-    Both sorted flat indices.
-    """
-    result = np.zeros(start.size)
-    apart = ~np.isin(start, end, assume_unique=True)
-    if apart.any():
-        tree = cKDTree(_points(end, shape, spacing), balanced_tree=False, leafsize=32)
-        result[apart] = tree.query(_points(start[apart], shape, spacing))[0]
-    return result
-
-
-def _points(
-    flat: NDArray[np.int64], shape: tuple[int, ...], spacing: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    return np.stack(np.unravel_index(flat, shape), axis=1) * spacing
 
 
 def _borders(labels: LabelMap, wanted: NDArray[np.bool_], limit: int) -> dict[int, NDArray[np.int64]]:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import ndimage
 
+from evaluator.metrics.nearest import distances_to_nearest
 from evaluator.metrics.segmentation import (
     MAX_LABEL,
     SurfaceTooLarge,
@@ -255,3 +256,17 @@ def test_cross_checks() -> None:
 def test_cross_checks_on_1000_cases() -> None:
     _cross_check_dice(1000)
     _cross_check_surface(1000)
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+def test_nearest_voxels_near_and_far_are_those_of_all_pairs(axes: int) -> None:
+    generator = np.random.default_rng(axes)
+    for _ in range(60):
+        shape = tuple(int(side) for side in generator.integers(1, 30, axes))
+        spacing = generator.uniform(0.3, 5.0, axes)
+        voxels = int(np.prod(shape))
+        sides = [np.flatnonzero(generator.random(voxels) < generator.uniform(0, 0.2)) for _ in range(2)]
+        start, end = (side if side.size else np.array([voxels - 1]) for side in sides)
+        points = [np.stack(np.unravel_index(side, shape), axis=1) * spacing for side in (start, end)]
+        expected = np.linalg.norm(points[0][:, None] - points[1][None], axis=2).min(axis=1)
+        np.testing.assert_allclose(distances_to_nearest(start, end, shape, spacing), expected, atol=1e-9)

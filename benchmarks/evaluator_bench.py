@@ -1,24 +1,29 @@
-"""Time and memory of the metrics, beside scikit-image, pycocotools and, where they are installed, other libraries.
+"""Time and memory of the metrics, beside other libraries where they are installed (``.ci/peers``), in the same run.
 
-Ratios are of one run on one machine. Times are the best of a few, since the rest is what else the machine does.
+Times are the best of a few, since the rest is what else the machine does. Each peer is measured in a process of its
+own, in the interpreter that has it, on the same arrays.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib.util
-import io
+import json
 import multiprocessing
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import ndimage
 from skimage.metrics import structural_similarity
 
-from benchmarks.figures import table
+from benchmarks.evaluator_peers import SPACING, TOLERANCE_MM
+from benchmarks.figures import PEERS, table
 from evaluator.metrics.boxes import Detections, References, coco_ap
 from evaluator.metrics.image import ssim
 from evaluator.metrics.segmentation import SurfaceTooLarge, dice_per_label, surface_per_label
@@ -27,27 +32,30 @@ Row = tuple[str, str, str]
 
 SHAPE = (512, 512, 300)
 LABELS = 117
-SPACING = (0.8, 0.8, 1.5)
-TOLERANCE_MM = 2.0
 SLICES = 200
 IMAGES = 2000
+PEER_SCRIPT = Path(__file__).with_name("evaluator_peers.py")
+PEER_SECONDS = 1800
 
 
 def main() -> None:
     reference, prediction = label_maps(SHAPE)
-    for rows in (
-        dice_rows(reference, prediction),
-        surface_rows(reference, prediction),
-        noise_rows(reference),
-        coco_rows(),
-        ssim_rows(),
-        growth_rows(),
-    ):
-        table(rows)
-        print(flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for side, labels in (("reference", reference), ("prediction", prediction)):
+            np.save(Path(folder) / f"{side}.npy", labels)
+        for rows in (
+            dice_rows(reference, prediction, Path(folder)),
+            surface_rows(reference, prediction, Path(folder)),
+            noise_rows(reference),
+            coco_rows(Path(folder)),
+            ssim_rows(),
+            growth_rows(),
+        ):
+            table(rows)
+            print(flush=True)
 
 
-def dice_rows(reference: np.ndarray, prediction: np.ndarray) -> Iterator[Row]:
+def dice_rows(reference: np.ndarray, prediction: np.ndarray, folder: Path) -> Iterator[Row]:
     labels = list(range(1, LABELS + 1))
     ours, memory = best(lambda: dice_per_label(reference, prediction, labels))
     yield f"Dice of {LABELS} labels, {SHAPE}", f"{ours:.2f} s, +{memory:.0f} MB", "goal <= 1.5 s, +200 MB"
@@ -59,13 +67,10 @@ def dice_rows(reference: np.ndarray, prediction: np.ndarray) -> Iterator[Row]:
         f"{naive:.1f} s, +{memory:.0f} MB",
         f"{naive / ours:.0f}x ours, from {len(some)} labels",
     )
-    if sitk := module("SimpleITK"):
-        images = [sitk.GetImageFromArray(side) for side in (reference, prediction)]
-        peer, memory = best(lambda: sitk.LabelOverlapMeasuresImageFilter().Execute(*images), 1)
-        yield "  SimpleITK", f"{peer:.2f} s, +{memory:.0f} MB", f"{peer / ours:.1f}x ours"
+    yield peer_row("  SimpleITK", "SimpleITK", folder, ours)
 
 
-def surface_rows(reference: np.ndarray, prediction: np.ndarray) -> Iterator[Row]:
+def surface_rows(reference: np.ndarray, prediction: np.ndarray, folder: Path) -> Iterator[Row]:
     labels = list(range(1, LABELS + 1))
 
     def everything() -> None:
@@ -74,18 +79,13 @@ def surface_rows(reference: np.ndarray, prediction: np.ndarray) -> Iterator[Row]
 
     ours, memory = best(everything, 2)
     yield f"Dice, NSD, HD95 of {LABELS} labels", f"{ours:.2f} s, +{memory:.0f} MB", "goal +1000 MB"
-    if peer := module("surface_distance"):
-        crops = list(crops_of(reference, prediction))
-        taken, _ = best(lambda: [surface_distance(peer, *crop) for crop in crops], 1)
-        yield "  surface-distance on crops", f"{taken:.1f} s", f"{taken / ours:.0f}x ours, goal 5x"
-    for name, action in full_volume_peers():
-        taken, memory = best(lambda action=action: action(reference == 1, prediction == 1), 1)
-        told = f"{taken:.0f} s a label, +{memory:.0f} MB"
-        yield (
-            f"  {name} on full volumes",
-            told,
-            f"{taken * LABELS / ours:.0f}x ours, goal 10x, from one label",
-        )
+    yield peer_row("  surface-distance on crops", "surface_distance", folder, ours, goal="goal 5x")
+    for name, what in FULL_VOLUME.items():
+        told = f"{what}, one label of a full volume"
+        yield peer_row(f"  {told}", name, folder, ours, times=LABELS, goal=f"goal 10x, times {LABELS}")
+
+
+FULL_VOLUME = {"medpy": "MedPy, Dice and HD95", "monai": "MONAI, NSD and HD95", "scipy": "scipy, distances"}
 
 
 def noise_rows(reference: np.ndarray) -> Iterator[Row]:
@@ -99,18 +99,15 @@ def noise_rows(reference: np.ndarray) -> Iterator[Row]:
     yield f"noise mask of {LABELS} labels, refused", f"{seconds:.2f} s, +{memory:.0f} MB", "goal <= 60 s"
 
 
-def coco_rows() -> Iterator[Row]:
+def coco_rows(folder: Path) -> Iterator[Row]:
     references, detections = scene(IMAGES)
+    save_boxes(folder, references, detections)
     classes = ("a", "b", "c")
-    ours = fastest(lambda: coco_ap(references, detections, classes))
+    value = float(coco_ap(references, detections, classes).mean or 0.0)
+    ours = fastest(lambda: coco_ap(references, detections, classes), 7)
     yield f"COCO AP50, {IMAGES} images, {detections.score.size} detections", f"{ours * 1e3:.0f} ms", ""
-    for name in ("pycocotools", "hotcoco"):
-        if (evaluate := coco_peer(name, references, detections)) is None:
-            continue
-        peer = fastest(evaluate, 1)
-        apart = abs(evaluate() - float(coco_ap(references, detections, classes).mean or 0.0))
-        goal = ", goal 20x and 1e-9" if name == "pycocotools" else ""
-        yield f"  {name}", f"{peer * 1e3:.0f} ms", f"{peer / ours:.0f}x ours, values {apart:.0e} apart{goal}"
+    yield peer_row("  pycocotools", "pycocotools", folder, ours, value=value, goal="goal 20x and 1e-9")
+    yield peer_row("  hotcoco", "hotcoco", folder, ours, value=value)
 
 
 def ssim_rows() -> Iterator[Row]:
@@ -191,119 +188,71 @@ def megabytes(field: str) -> float:
     return int(Path("/proc/self/status").read_text().split(f"{field}:")[1].split()[0]) / 1024
 
 
-def module(name: str) -> Any:
-    return importlib.import_module(name) if importlib.util.find_spec(name) else None
-
-
 # --- peers -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Peer:
+    """What another library took; ``value`` where it gave one to compare."""
+
+    seconds: float
+    megabytes: float
+    value: float | None
+
+
+def peer_row(
+    what: str,
+    name: str,
+    folder: Path,
+    ours: float,
+    *,
+    times: int = 1,
+    value: float | None = None,
+    goal: str = "",
+) -> Row:
+    """A peer's line: its time and memory, and how many times ours that is (``times`` over, for one label of many)."""
+    found = measured(name, folder)
+    if isinstance(found, str):
+        return what, found, goal
+    ratio = f"{found.seconds * times / ours:.{0 if found.seconds * times > 10 * ours else 1}f}x ours"
+    apart = "" if value is None or found.value is None else f"values {abs(found.value - value):.0e} apart"
+    told = f"{found.seconds:.2f} s, +{found.megabytes:.0f} MB"
+    return what, told, ", ".join(filter(None, (ratio, apart, goal)))
+
+
+def measured(name: str, folder: Path) -> Peer | str:
+    """A peer's figures, or why there are none."""
+    python = interpreter_with(name)
+    if python is None:
+        return "not installed"
+    command = [python, str(PEER_SCRIPT), name, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PEER_SECONDS)
+    if done.returncode != 0:
+        return f"failed: {done.stderr.strip().splitlines()[-1]:.60}"
+    return Peer(**json.loads(done.stdout.splitlines()[-1]))
+
+
+@cache
+def interpreter_with(module: str) -> str | None:
+    """The peers' environment if it has the module, else our own if that has it."""
+    for python in (PEERS / "bin" / "python", Path(sys.executable)):
+        command = [str(python), "-c", f"import {module}"]
+        if python.is_file() and subprocess.run(command, capture_output=True, check=False).returncode == 0:
+            return str(python)
+    return None
+
+
+def save_boxes(folder: Path, references: References, detections: Detections) -> None:
+    truth, found = (
+        np.column_stack([boxes.image, boxes.label, boxes.box]) for boxes in (references, detections)
+    )
+    found = np.column_stack([found, detections.score])
+    images = int(references.image.max()) + 1
+    np.savez(folder / "boxes.npz", references=truth, detections=found, images=images)
 
 
 def naive_dice(reference: np.ndarray, prediction: np.ndarray) -> float:
     return 2.0 * np.logical_and(reference, prediction).sum() / (reference.sum() + prediction.sum())
-
-
-def crops_of(reference: np.ndarray, prediction: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The masks of each label that both maps have, cut to the box that holds them."""
-    pairs = zip(ndimage.find_objects(reference), ndimage.find_objects(prediction), strict=False)
-    for label, (ours, theirs) in enumerate(pairs, 1):
-        if ours and theirs:
-            box = tuple(
-                slice(min(a.start, b.start), max(a.stop, b.stop)) for a, b in zip(ours, theirs, strict=True)
-            )
-            yield reference[box] == label, prediction[box] == label
-
-
-def surface_distance(peer: Any, reference: np.ndarray, prediction: np.ndarray) -> None:
-    distances = peer.compute_surface_distances(reference, prediction, SPACING)
-    peer.compute_surface_dice_at_tolerance(distances, TOLERANCE_MM)
-    peer.compute_robust_hausdorff(distances, 95)
-    peer.compute_dice_coefficient(reference, prediction)
-
-
-def full_volume_peers() -> Iterator[tuple[str, Callable[[np.ndarray, np.ndarray], object]]]:
-    if module("medpy"):
-        binary = importlib.import_module("medpy.metric.binary")
-        yield (
-            "MedPy, Dice and HD95",
-            lambda ref, pred: (binary.dc(pred, ref), binary.hd95(pred, ref, SPACING)),
-        )
-    if module("monai") and (torch := module("torch")):
-        metrics = importlib.import_module("monai.metrics")
-
-        def monai(ref: np.ndarray, pred: np.ndarray) -> None:
-            batch = [torch.from_numpy(side)[None, None] for side in (pred, ref)]
-            metrics.compute_hausdorff_distance(
-                *batch, include_background=True, percentile=95, spacing=SPACING
-            )
-            metrics.compute_surface_dice(*batch, [TOLERANCE_MM], include_background=True, spacing=SPACING)
-
-        yield "MONAI, NSD and HD95", monai
-
-    def plain(ref: np.ndarray, pred: np.ndarray) -> None:
-        for ours, theirs in ((ref, pred), (pred, ref)):
-            border = ours & ~ndimage.binary_erosion(ours)
-            ndimage.distance_transform_edt(~border, sampling=SPACING)[
-                theirs & ~ndimage.binary_erosion(theirs)
-            ]
-
-    yield "scipy distance transforms", plain
-
-
-def coco_peer(name: str, references: References, detections: Detections) -> Callable[[], float] | None:
-    """A function that scores AP50 from boxes already loaded, as ours does."""
-    if module(name) is None:
-        return None
-    if name == "hotcoco":
-        make, judge = (getattr(module("hotcoco"), part) for part in ("COCO", "COCOeval"))
-    else:
-        make = importlib.import_module(f"{name}.coco").COCO
-        judge = importlib.import_module(f"{name}.cocoeval").COCOeval
-    sizes = references.box[:, 2:] - references.box[:, :2]
-    dataset = {
-        "images": [{"id": i, "width": 512, "height": 512} for i in range(int(references.image.max()) + 1)],
-        "categories": [{"id": k + 1, "name": str(k)} for k in range(3)],
-        "annotations": [
-            {
-                "id": n + 1,
-                "image_id": int(i),
-                "category_id": int(k) + 1,
-                "bbox": [*box[:2].tolist(), *size.tolist()],
-            }
-            | {"area": float(size.prod()), "iscrowd": 0}
-            for n, (i, k, box, size) in enumerate(
-                zip(references.image, references.label, references.box, sizes, strict=True)
-            )
-        ],
-    }
-    found = [
-        {
-            "image_id": int(i),
-            "category_id": int(k) + 1,
-            "bbox": [*box[:2].tolist(), *(box[2:] - box[:2]).tolist()],
-        }
-        | {"score": float(score)}
-        for i, k, box, score in zip(
-            detections.image, detections.label, detections.box, detections.score, strict=True
-        )
-    ]
-    with contextlib.redirect_stdout(io.StringIO()):
-        truth = make(dataset) if name == "hotcoco" else make()
-        if name != "hotcoco":
-            truth.dataset = dataset
-            truth.createIndex()
-        results = truth.loadRes(found)
-
-    def evaluate() -> float:
-        with contextlib.redirect_stdout(io.StringIO()):
-            run = judge(truth, results, "bbox")
-            run.params.iouThrs = np.array([0.5])
-            run.params.areaRng, run.params.areaRngLbl = [[0, 1e10]], ["all"]
-            run.params.maxDets = [100]
-            run.evaluate()
-            run.accumulate()
-        return float(np.mean(run.eval["precision"]))
-
-    return evaluate
 
 
 # --- data ------------------------------------------------------------------------------------------------------------

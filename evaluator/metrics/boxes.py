@@ -64,7 +64,9 @@ class Detections:
         return cls(images, labels, boxes, scores)
 
     def __getitem__(self, index: IntArray | Mask) -> Detections:
-        return Detections(self.image[index], self.label[index], self.box[index], self.score[index])
+        kept = np.flatnonzero(index) if index.dtype == bool else index
+        box = self.box.take(kept, axis=0)  # whole rows, several times as fast as by index
+        return Detections(self.image[kept], self.label[kept], box, self.score[kept])
 
 
 @dataclass(frozen=True)
@@ -258,35 +260,42 @@ def _pairs(detections: Detections, references: References, threshold: float) -> 
     first, count = (np.cumsum(sizes) - sizes)[of_detection], sizes[of_detection]
     members = np.argsort(of_reference, kind="stable")
     near = [
-        _near(detections, references, np.arange(start, stop), first, count, members, threshold)
-        for start, stop in _blocks(count)
+        _near(detections, references, block, first, count, members, threshold) for block in _blocks(count)
     ]
-    pairs = _Pairs(*(np.concatenate(column) for column in zip(*near, strict=True)))
+    pairs = near[0] if len(near) == 1 else _joined(near)
     return pairs[_best_overlap_first(pairs, references)]
 
 
-def _blocks(count: IntArray) -> list[tuple[int, int]]:
+def _joined(parts: Sequence[_Pairs]) -> _Pairs:
+    return _Pairs(
+        np.concatenate([part.detection for part in parts]),
+        np.concatenate([part.reference for part in parts]),
+        np.concatenate([part.iou for part in parts]),
+    )
+
+
+def _blocks(count: IntArray) -> list[slice]:
     """Runs of detections with about ``_BLOCK_PAIRS`` pairs each: what they overlap is little, what they may is much."""
     done = np.cumsum(count) // _BLOCK_PAIRS
     ends = [*np.flatnonzero(np.diff(done)).tolist(), count.size]
-    return list(zip([0, *ends[:-1]], ends, strict=True))
+    return [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
 def _near(
     detections: Detections,
     references: References,
-    block: IntArray,
+    block: slice,
     first: IntArray,
     count: IntArray,
     members: IntArray,
     threshold: float,
-) -> tuple[IntArray, IntArray, FloatArray]:
-    """Detection, reference and IoU of the pairs of a block of detections that overlap enough."""
-    detection = np.repeat(block, count[block])
+) -> _Pairs:
+    """The pairs of a block of detections that overlap enough."""
+    detection = np.repeat(np.arange(block.start, block.stop), count[block])
     reference = members[np.repeat(first[block], count[block]) + _place_in_run(detection)]
     iou = _iou(detections.box, references.box, detection, reference, references.crowd)
     near = iou >= threshold
-    return detection[near], reference[near], iou[near]
+    return _Pairs(detection[near], reference[near], iou[near])
 
 
 def _best_overlap_first(pairs: _Pairs, references: References) -> IntArray:

@@ -56,8 +56,6 @@ def generate(out: Path, seed: int) -> dict[str, RealImage]:
     labels = out / "folder_structure" / "yolov5" / "labels"
     for folder in (labels, out / "images_part1", out / "images_part2"):
         folder.mkdir(parents=True)
-    names = "".join(f"- {name}\n" for name in CLASSES)
-    (labels.parent / "meta.yaml").write_text(f"nc: {len(CLASSES)}\nnames:\n{names}", encoding="utf-8")
     patients = sorted(rng.choice(np.arange(1, 6092), len(FILMS), replace=False).tolist())
     rows = []
     for index, place in enumerate(rng.permutation(len(FILMS)).tolist()):

@@ -34,7 +34,10 @@ def record(**changes) -> RunRecord:
 def test_means_are_over_runs_and_best_stands_first():
     runs = (record(), record(overall=0.7), record(agent="two", overall=0.9))
     rows = leaderboard(runs)
-    assert [(row["agent"], row["runs"], row["OVERALL"]) for row in rows] == [("two", 1, 90.0), ("one", 2, 60.0)]
+    assert [(row["agent"], row["runs"], row["OVERALL"]) for row in rows] == [
+        ("two", 1, 90.0),
+        ("one", 2, 60.0),
+    ]
 
 
 def test_unscored_is_missing_never_zero_and_stands_last():

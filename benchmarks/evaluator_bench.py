@@ -27,6 +27,10 @@ from benchmarks.figures import PEERS, table
 from evaluator.metrics.boxes import Detections, References, coco_ap
 from evaluator.metrics.image import ssim
 from evaluator.metrics.segmentation import SurfaceTooLarge, dice_per_label, surface_per_label
+from evaluator.score import score
+from tasks.manifest import Case, Manifest
+from tasks.registry import load_task
+from tasks.schema import Redistribution, Release
 
 Row = tuple[str, str, str]
 
@@ -147,6 +151,9 @@ def growth_rows() -> Iterator[Row]:
     yield growth("COCO AP50, 1000, 2000, 4000 images", lambda n: coco_ap(*scenes[n], ("a", "b", "c")))
     pairs = {n: volumes(20 * n) for n in (1, 2, 4)}
     yield growth("SSIM, 20, 40, 80 slices", lambda n: ssim(*pairs[n], 4000.0, slice_axis=0))
+    with tempfile.TemporaryDirectory() as folder:
+        staged = {n: questions(Path(folder) / str(n), 60 * n) for n in (1, 2, 4)}
+        yield growth("whole reports of 60, 120, 240 questions", lambda n: score_questions(*staged[n]))
 
 
 def growth(what: str, action: Callable[[int], object]) -> Row:
@@ -278,6 +285,32 @@ def draw(labels: np.ndarray, label: int, centre: np.ndarray, radius: np.ndarray)
     grid = np.ogrid[box]
     inside = sum(((axis - c) / r) ** 2 for axis, c, r in zip(grid, centre, radius, strict=True)) <= 1
     labels[box][inside] = label
+
+
+def questions(folder: Path, cases: int) -> tuple[Path, Manifest]:
+    """Staged questions, and an answer to each."""
+    for number in range(cases):
+        case = f"case-{number:04d}"
+        for side, name, content in (
+            ("public", "question.json", {"question_id": case, "question": "?"}),
+            ("private", "answer.json", {"answer": "left lower lobe"}),
+            ("submission", "answer.json", {"question_id": case, "predicted_answer": "the left lobe"}),
+        ):
+            path = folder / side / case / name
+            path.parent.mkdir(parents=True)
+            path.write_text(json.dumps(content))
+    staged = tuple(
+        Case(id=f"case-{number:04d}", public=(), private=(), origin="bench") for number in range(cases)
+    )
+    terms = {"source": "made here", "license": "MIT", "redistribution": Redistribution.ALLOWED}
+    return folder, Manifest(
+        task="vqa-rad-task", release=Release.PHANTOM, seed=0, generator="bench", cases=staged, **terms
+    )
+
+
+def score_questions(folder: Path, manifest: Manifest) -> None:
+    task = load_task(manifest.task)
+    score(task, folder / "submission", folder / "private", folder / "public", manifest)
 
 
 def volumes(slices: int) -> tuple[np.ndarray, np.ndarray]:

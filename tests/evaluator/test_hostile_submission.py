@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import time
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
@@ -255,3 +256,25 @@ def test_images_full_of_boxes_fit_into_memory(stage) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 256 << 20
+
+
+@pytest.mark.parametrize("written", ["NFD", "NFC", "both"])
+def test_a_case_folder_is_found_under_its_exact_name_alone(stage, written: str, tmp_path) -> None:
+    staged = stage("report")
+    composed, decomposed = (unicodedata.normalize(form, "fäll é 2") for form in ("NFC", "NFD"))
+    cases = tuple(
+        case.model_copy(update={"id": composed}) if case.id == "c2" else case
+        for case in staged.manifest.cases
+    )
+    (staged.private / "c2").rename(staged.private / composed)
+    outputs = tmp_path / "workspace" / "outputs"
+    shutil.copytree(staged.submission, outputs)
+    (outputs / "c2").rename(outputs / (composed if written == "NFC" else decomposed))
+    if written == "both":
+        shutil.copytree(outputs / decomposed, outputs / composed)
+        (outputs / decomposed / "report.txt").write_text("The wrong report, of which nobody may take notice.")
+    manifest = staged.manifest.model_copy(update={"cases": cases})
+    collect(tmp_path / "workspace", tmp_path / "collected", staged.task, manifest.case_ids())
+    report = score(staged.task, tmp_path / "collected", staged.private, staged.public, manifest, jobs=1)
+    assert report.cases[1].status == ("missing" if written == "NFD" else "scored")
+    assert report.cases[1].score == float(written != "NFD")

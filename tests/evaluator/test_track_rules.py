@@ -277,6 +277,24 @@ def test_an_image_that_breaks_the_contract_is_named(stage, spoil, code: str) -> 
     assert staged.case("c1").error.code == code
 
 
+@pytest.mark.parametrize("dtype", ["<f8", ">f8", ">f4", "<i2", ">i4", "<i8", "<f2"])
+def test_an_image_of_any_real_type_is_read_for_its_values(stage, dtype: str) -> None:
+    staged = stage("enhancement")
+    whole = np.rint(np.load(staged.output("c1")))
+    np.save(staged.private / "c1" / "reference.npy", whole.astype(np.float32))
+    np.save(staged.output("c1"), np.asfortranarray(whole).astype(dtype))
+    assert staged.case("c1").score == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("extreme", [1.7e308, -1.7e308, 5e-324])
+def test_extreme_values_are_clipped_and_break_nothing(stage, extreme: float) -> None:
+    staged = stage("enhancement")
+    np.save(staged.output("c1"), np.full((40, 36), extreme))
+    case = staged.case("c1")
+    assert case.status == "scored"
+    assert case.metrics["mae"] <= 2000
+
+
 def test_an_enlarged_output_must_have_the_enlarged_shape(stage, tmp_path) -> None:
     staged = stage("enhancement", scale=2)
     for case in staged.cases:
@@ -458,6 +476,8 @@ BOX = {"class": "cell", "x1": 1, "y1": 1, "x2": 5, "y2": 5}
         ({"boxes": [BOX | {"class": "alien"}]}, "unknown_class"),
         ({"boxes": [BOX | {"x2": 1}]}, "bad_box"),
         ({"boxes": [BOX | {"x2": 10**400}]}, "bad_box"),
+        ({"boxes": [BOX | {"x2": 1e308}]}, "bad_box"),
+        ({"boxes": [BOX | {"x1": 5e-324, "x2": 0.0}]}, "bad_box"),
         ({"boxes": [BOX | {"score": 1.5}]}, "bad_score"),
         ({"boxes": [BOX | {"score": True}]}, "wrong_type"),
         ({"boxes": [BOX | {"x1": "1"}]}, "wrong_type"),

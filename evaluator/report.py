@@ -42,7 +42,7 @@ class CaseResult(Strict):
 class TaskReport(Strict):
     """Scores of one submission against the manifest's whole case list."""
 
-    schema_version: int = 1
+    schema_version: Literal[1] = 1
     task: str
     track: Track
     release: Release

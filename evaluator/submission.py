@@ -9,8 +9,9 @@ import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
-from evaluator.files import write_atomic
+from evaluator.files import sha256_file, write_atomic
 from evaluator.untrusted import (
     ProblemCode,
     Refused,
@@ -61,7 +62,7 @@ class Problem(Strict):
 class SubmissionManifest(Strict):
     """``submission/manifest.json``: what was collected, what was refused, and what else lay there."""
 
-    schema_version: int = 1
+    schema_version: Literal[1] = 1
     task: str
     files: tuple[CollectedFile, ...]
     process: tuple[CollectedFile, ...] = ()
@@ -170,6 +171,34 @@ def expected_file(
     except OSError as error:
         raise Refused("unreadable", f"cannot be looked at: {error.strerror}") from None
     return path
+
+
+def changed_since_collection(submission: Path, *, outputs: bool = True) -> str | None:
+    """What in a collected folder is no longer as ``collect`` left it, in words; None when nothing is.
+
+    Parameters
+    ----------
+    submission : Path
+        The collected folder.
+    outputs : bool
+        Also hash the outputs, which may be large; the plan's files are always looked at.
+    """
+    manifest = load_submission_manifest(submission)
+    if manifest is None:
+        return f"{MANIFEST_NAME} cannot be read"
+    listed = {f"{PROCESS_FOLDER}/{file.path}": file for file in manifest.process}
+    if outputs:
+        listed |= {file.path: file for file in manifest.files}
+    for path, file in listed.items():
+        copy = submission / path
+        if not copy.is_file() or copy.is_symlink() or sha256_file(copy) != file.sha256:
+            return f"{path} is not the file that was collected"
+    present = submission.rglob("*") if outputs else process_folder(submission).rglob("*")
+    for copy in present:
+        path = copy.relative_to(submission).as_posix()
+        if (copy.is_symlink() or not copy.is_dir()) and path not in listed and path != MANIFEST_NAME:
+            return f"{path} was not collected"
+    return None
 
 
 def process_folder(submission: Path) -> Path:

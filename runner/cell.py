@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Literal, TypeVar
+
+from pydantic import ValidationError
 
 from runner.errors import EnvironmentProblem, UsageProblem
 from tasks.schema import Limits, Release, Strict, Tier
@@ -53,7 +56,7 @@ class Cell:
 class CellFile(Strict):
     """``cell.json``."""
 
-    schema_version: int = 1
+    schema_version: Literal[1] = 1
     run_id: str
     task: str
     tier: Tier
@@ -79,6 +82,27 @@ class CellFile(Strict):
     gpus: tuple[str, ...] = ()
 
 
+Form = TypeVar("Form", bound=Strict)
+
+
+def read_form(path: Path, form: type[Form]) -> Form:
+    """A JSON file of a run folder in its form.
+
+    Raises
+    ------
+    UsageProblem
+        It is damaged, or of another schema version; names the field.
+    OSError
+        It cannot be read.
+    """
+    try:
+        return form.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UsageProblem(f"{path} is damaged: {where + ': ' if where else ''}{first['msg']}") from None
+
+
 def is_done(folder: Path) -> bool:
     """A run is done when its sealed record exists."""
     return (folder / RECORD).is_file()
@@ -98,7 +122,7 @@ def locked(folder: Path) -> Iterator[None]:
     with path.open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             file.seek(0)
             holder = file.read().strip() or "unknown"
             raise UsageProblem(

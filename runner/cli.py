@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 if TYPE_CHECKING:
-    from runner.execute import Outcome
+    from runner.ended import Outcome
     from runner.rejudge import Rejudged
 
 EXIT_USAGE, EXIT_ENVIRONMENT, EXIT_UNSCORED, EXIT_INTERRUPTED = 2, 3, 4, 130
@@ -105,7 +105,7 @@ def run(
     ] = None,
     turns: Annotated[int | None, typer.Option(min=1)] = None,
     tokens: Annotated[int | None, typer.Option(min=1)] = None,
-    cost_usd: Annotated[float | None, typer.Option(min=0)] = None,
+    cost_usd: Annotated[float | None, typer.Option(min=0, max=1e9)] = None,
     agents: AgentsFile = None,
     judge: JudgeName = "rules",
     judges: JudgesFile = None,
@@ -405,9 +405,9 @@ def main() -> None:
     except KeyboardInterrupt:
         _fail("interrupted; the same command goes on or starts the run afresh", EXIT_INTERRUPTED)
     except Exception as error:
-        from runner.errors import exit_code_of
+        from runner.errors import exit_code_of, words_of
 
         code = exit_code_of(error)
         if code is None:
             raise
-        _fail(str(error), code)
+        _fail(words_of(error), code)

@@ -26,14 +26,22 @@ class EnvironmentProblem(Problem):
     exit_code = 3
 
 
+def words_of(error: BaseException) -> str:
+    """The error as one line; an operating system's error begins with the file it is about."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split())
+
+
 def exit_code_of(error: BaseException) -> int | None:
     """Exit code of an error that deserves one line; None for a fault of ours."""
+    from evaluator.trace import TraceError
     from hf_datasets.records import RecordError
     from hf_datasets.staging import StagingError
     from runner.sandbox.base import SandboxUnavailable
     from tasks.registry import TaskError
 
-    if isinstance(error, TaskError | RecordError):
+    if isinstance(error, TaskError | RecordError | TraceError):
         return UsageProblem.exit_code
     if isinstance(error, SandboxUnavailable | StagingError | OSError):
         return EnvironmentProblem.exit_code

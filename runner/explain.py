@@ -21,7 +21,7 @@ from evaluator.rubric import Item, Rubric, load_rubric
 from evaluator.trace import read_trace
 from hf_datasets.records import RunRecord, load_record
 from runner import cell as files
-from runner.cell import CellFile
+from runner.cell import CellFile, read_form
 from runner.errors import UsageProblem
 from runner.tables import plain
 from tasks.registry import load_task
@@ -61,13 +61,13 @@ class _Run:
 def _load(folder: Path) -> _Run:
     if not (folder / files.RECORD).is_file():
         raise UsageProblem(f"{folder}: expected a finished run with a record.json; run the cell again first")
-    cell = CellFile.model_validate_json((folder / files.CELL).read_bytes())
+    cell = read_form(folder / files.CELL, CellFile)
     task = load_task(cell.task)
     return _Run(
         folder=folder,
         record=load_record(folder / files.RECORD),
-        report=TaskReport.model_validate_json((folder / files.REPORT).read_bytes()),
-        judgement=Judgement.model_validate_json((folder / files.JUDGEMENT).read_bytes()),
+        report=read_form(folder / files.REPORT, TaskReport),
+        judgement=read_form(folder / files.JUDGEMENT, Judgement),
         rubric=load_rubric(task.track),
         material=material_of(
             Assignment.of(task, cell.tier, cell.n_cases),

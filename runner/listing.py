@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hf_datasets.records import RecordError, RunRecord, load_record
 from runner.cell import RECORD, UNSCORED
+from runner.errors import UsageProblem
 
 if TYPE_CHECKING:
     from tasks.schema import Task, Tier
@@ -66,13 +68,23 @@ def agents(profiles: Path | None = None) -> list[Row]:
 
 
 def runs(folder: Path) -> list[Row]:
-    """One row a run folder; a bad record is listed by name instead of hiding the rest."""
-    rows: list[Row] = []
-    for cell in sorted(folder.glob("*/*/*/r*/cell.json")):
-        if ".attempt" in cell.parent.name:
-            continue
-        rows.append(_run_row(cell.parent))
-    return rows
+    """One row a run folder; a bad record is listed by name instead of hiding the rest.
+
+    Raises
+    ------
+    UsageProblem
+        There is no such folder.
+    OSError
+        It cannot be read.
+    """
+    if not folder.is_dir():
+        raise UsageProblem(f"{folder} is not a folder of runs; give the right --runs-dir")
+    list(folder.iterdir())  # a pattern would pass over a folder that cannot be read
+    cells = sorted(folder.glob("*/*/*/r*/cell.json"))
+    return [_run_row(cell.parent) for cell in cells if _REPEAT.fullmatch(cell.parent.name)]
+
+
+_REPEAT = re.compile(r"r[0-9]{2,}")
 
 
 def _run_row(folder: Path) -> Row:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from hf_datasets.records import RunRecord
 from runner import cell as files
-from runner.errors import UsageProblem, exit_code_of
+from runner.errors import UsageProblem, exit_code_of, words_of
 from runner.execute import rejudge
 from runner.judges import Judge
 
@@ -82,7 +82,7 @@ def _rejudge_one(folder: Path, data: Path, judge: Judge) -> Rejudged:
         code = exit_code_of(error)
         if code is None:
             raise
-        return Rejudged(folder, "failed", problem=str(error), exit_code=code)
+        return Rejudged(folder, "failed", problem=words_of(error), exit_code=code)
     if any(item.value is None for item in outcome.record.items if item.applies):
         unscored = [item.id for item in outcome.record.items if item.applies and item.value is None]
         return Rejudged(folder, "incomplete", outcome.record, f"unscored: {', '.join(unscored)}")

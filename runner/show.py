@@ -10,6 +10,7 @@ from evaluator.judge.judgement import Judgement
 from evaluator.report import TaskReport
 from hf_datasets.records import RunRecord, load_record
 from runner import cell as files
+from runner.cell import Form, read_form
 from runner.tables import plain
 
 MAX_CASES = 40
@@ -45,8 +46,8 @@ def _record(folder: Path) -> RunRecord | None:
     return None
 
 
-def _load(path: Path, model: Any) -> Any:
-    return model.model_validate_json(path.read_bytes()) if path.is_file() else None
+def _load(path: Path, form: type[Form]) -> Form | None:
+    return read_form(path, form) if path.is_file() else None
 
 
 def _head(folder: Path, record: RunRecord) -> list[str]:

@@ -77,7 +77,7 @@ class Judgement(Strict):
     the agent's own provider. ``tags`` are error codes that it saw.
     """
 
-    schema_version: int = 1
+    schema_version: Literal[1] = 1
     judge: Literal["rules", "llm"]
     judge_model: str | None = None
     judge_sha256: str | None = None

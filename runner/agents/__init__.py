@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runner.agents.base import Agent
 from runner.errors import EnvironmentProblem, unknown
 
-__all__ = ["Agent", "agent_names", "agent_rows", "load_agent"]
+if TYPE_CHECKING:
+    from runner.agents.profiles import Profile
+
+__all__ = ["Agent", "agent_names", "agent_rows", "load_agent", "require_agent"]
 
 
 def agent_names(agents_file: Path | None = None) -> list[str]:
@@ -17,6 +20,22 @@ def agent_names(agents_file: Path | None = None) -> list[str]:
     from runner.agents.profiles import load_profiles
 
     return sorted(load_profiles(agents_file))
+
+
+def require_agent(name: str, agents_file: Path | None = None) -> Profile:
+    """The profile of that name.
+
+    Raises
+    ------
+    UsageProblem
+        No such profile, or the profile file cannot be read.
+    """
+    from runner.agents.profiles import load_profiles
+
+    profiles = load_profiles(agents_file)
+    if name not in profiles:
+        raise unknown("agent", name, profiles)
+    return profiles[name]
 
 
 def agent_rows(agents_file: Path | None = None) -> list[dict[str, Any]]:
@@ -50,12 +69,9 @@ def load_agent(name: str, agents_file: Path | None = None) -> Agent:
     EnvironmentProblem
         The profile's key is not set.
     """
-    from runner.agents.profiles import BaselineProfile, ChatProfile, NoopProfile, load_profiles
+    from runner.agents.profiles import BaselineProfile, ChatProfile, NoopProfile
 
-    profiles = load_profiles(agents_file)
-    if name not in profiles:
-        raise unknown("agent", name, profiles)
-    profile = profiles[name]
+    profile = require_agent(name, agents_file)
     if isinstance(profile, BaselineProfile):
         from runner.agents.baseline import Baseline
 

@@ -23,13 +23,14 @@ from evaluator.judge.calibration.subjects import CASES, subjects
 from evaluator.judge.llm import LlmJudge
 from evaluator.judge.material import material_of
 from evaluator.report import CaseError, CaseResult, TaskReport, dump_report
-from evaluator.submission import SubmissionManifest, dump_submission_manifest
+from evaluator.submission import CollectedFile, SubmissionManifest, dump_submission_manifest, process_folder
 from evaluator.trace import Files
 from runner import cell as files
 from runner.cell import CellFile
-from runner.execute import Run
+from runner.ended import Run
 from runner.judge_endpoint import JudgeEndpoint, llm_settings
 from runner.judges import JudgeProfile, RulesJudge
+from runner.trace import TraceWriter
 from tasks.manifest import MANIFEST_NAME, Case, Manifest, dump_manifest
 from tasks.registry import load_task
 from tasks.schema import Limits, Tier, Track
@@ -130,10 +131,12 @@ def finished_run(tmp_path):
         submission.mkdir(parents=True)
         script = Script(submission, subject, Tier.STANDARD)
         CHARACTERS[character].act(script, subject)
-        (folder / files.TRACE).write_text("".join(f"{event.model_dump_json()}\n" for event in script.events))
-        (submission / files.MANIFEST).write_text(
-            dump_submission_manifest(SubmissionManifest(task=TASK, files=()))
-        )
+        with TraceWriter(folder / files.TRACE) as trace:
+            for event in script.events:
+                trace.append(event)
+        plans = process_folder(submission)
+        manifest = SubmissionManifest(task=TASK, files=(), process=_collected(plans))
+        (submission / files.MANIFEST).write_text(dump_submission_manifest(manifest))
         (folder / files.CELL).write_text(_cell(repeat, model, data).model_dump_json())
         (folder / files.REPORT).write_text(dump_report(_report(script, data)))
         run = Run.load(folder, tmp_path / "data")
@@ -144,6 +147,13 @@ def finished_run(tmp_path):
     make.data = tmp_path / "data"
     make.runs = tmp_path / "runs"
     return make
+
+
+def _collected(folder):
+    return tuple(
+        CollectedFile(path=path.name, size=path.stat().st_size, sha256=sha256_file(path))
+        for path in sorted(folder.glob("*"))
+    )
 
 
 def _cell(repeat, model, data):

@@ -13,8 +13,8 @@ from judging_parts import asked_items, citable, opinion, verdict
 from scripted_server import whole
 
 from evaluator.judge.calibration import samples
+from runner.ended import Run
 from runner.errors import UsageProblem
-from runner.execute import Run
 from runner.explain import explain
 from runner.judge_eval import measure, page
 from runner.judges import RulesJudge

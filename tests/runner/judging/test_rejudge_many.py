@@ -18,9 +18,9 @@ from scripted_server import failure, whole
 
 from evaluator.files import sha256_file
 from evaluator.judge.judgement import Judgement
-from hf_datasets.records import load_record
+from hf_datasets.records import dump_record, load_record
+from runner.ended import Run
 from runner.errors import EnvironmentProblem, UsageProblem
-from runner.execute import Run
 from runner.judge_endpoint import Pace
 from runner.judges import RulesJudge, is_same_family, load_judge, load_judge_profiles
 from runner.rejudge import find_runs, rejudge_all
@@ -210,6 +210,9 @@ def test_a_run_on_other_data_fails_alone(serve, judge, runs, finished_run, tmp_p
     events = events_of(runs[0], finished_run.data)
     cell = json.loads((runs[0] / "cell.json").read_text())
     (runs[0] / "cell.json").write_text(json.dumps({**cell, "manifest_sha256": "1" * 64}))
+    record = load_record(runs[0] / "record.json")
+    record = record.model_copy(update={"cell_sha256": sha256_file(runs[0] / "cell.json")})
+    (runs[0] / "record.json").write_text(dump_record(record))
     results = list(rejudge_all(runs[:3], finished_run.data, judge(serve(*[yes(events)] * 6))))
     assert states(results) == ["failed", "judged", "judged"]
     (failed,) = [result for result in results if result.state == "failed"]

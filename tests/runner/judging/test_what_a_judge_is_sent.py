@@ -36,7 +36,7 @@ def parts(body):
 
 
 def test_neither_agent_nor_score_nor_references_are_sent(serve, judge, finished_run):
-    from runner.execute import Run
+    from runner.ended import Run
 
     folder = finished_run()
     material = Run.load(folder, finished_run.data).material()

@@ -15,6 +15,8 @@ FRACTURE, METAL, SWELLING, TEXT = "fracture", "metal", "softtissue", "text"
 def arm_of(grey):
     """The largest piece that is brighter than the empty film."""
     smooth = ndi.gaussian_filter(grey, 2)
+    if np.ptp(smooth) < 1:
+        return np.zeros(grey.shape, bool)
     empty = np.percentile(smooth, 5)
     marks = label(smooth > empty + 0.25 * (np.median(smooth[smooth > threshold_otsu(smooth)]) - empty))
     sizes = np.bincount(marks.ravel())[1:]
@@ -59,14 +61,13 @@ def shafts(grey, arm):
 
 
 def dark_lines(grey, arm):
-    """Short dips of the brightness along a shaft, away from the growth plate at its upper end."""
-    height = grey.shape[0]
+    """Short dips of the brightness along a shaft, below the growth plate: a film is centred on the wrist."""
+    height, start = grey.shape[0], grey.shape[0] // 2
     boxes = []
     for left, right in shafts(grey, arm):
         profile = ndi.gaussian_filter1d(grey[:, left + 2 : right - 2].mean(axis=1), 1.5)
         smooth = ndi.median_filter(profile, int(0.1 * height) | 1)
         dip = smooth - profile
-        start = upper_end(profile, height)
         noise = 1.4826 * np.median(np.abs(dip[start:])) + 1e-6
         row = start + int(dip[start:].argmax())
         if dip[row] < max(6 * noise, 4):
@@ -76,15 +77,6 @@ def dark_lines(grey, arm):
         corners = (left - flare, row - reach, right + flare, row + reach)
         boxes.append(make_box(FRACTURE, corners, min(1.0, 0.3 + dip[row] / 60)))
     return boxes
-
-
-def upper_end(profile, height):
-    """A row safely below the growth plate, which lies in the upper half of a film centred on the wrist."""
-    usual = np.median(profile[int(0.8 * height) :])
-    rows = np.arange(int(0.3 * height), int(0.8 * height))
-    gaps = rows[profile[rows] < 0.8 * usual]
-    lowest = int(gaps.max() + 0.06 * height) if gaps.size else 0
-    return max(lowest, height // 2)
 
 
 def swellings(arm):

@@ -17,11 +17,12 @@ from pydantic import ValidationError
 
 from evaluator.files import sha256_file
 from evaluator.report import TaskReport
+from evaluator.score import budget_for
 from runner.sandbox.base import AGENT_UID, Backend, ExecResult, Mount, SandboxDead, SandboxSpec
 from tasks.manifest import MANIFEST_NAME, Manifest
 from tasks.schema import Task
 
-DEADLINE_SECONDS = 1800
+LEAST_SECONDS = 1800
 MEMORY_MB = 4096
 ATTEMPTS = 2
 REPORT_LIMIT = 256 * 1024 * 1024
@@ -71,6 +72,7 @@ def _evaluate_once(
     backend: Backend, run_id: str, task: Task, manifest: Manifest, data: Path, submission: Path, scratch: Path
 ) -> Evaluation:
     started = time.monotonic()
+    deadline = deadline_for(manifest)
     with _output_folder(scratch) as out:
         spec = SandboxSpec(
             role="evaluator",
@@ -85,18 +87,23 @@ def _evaluate_once(
             workdir="/out",
             memory_mb=MEMORY_MB,
             disk_mb=1024,
-            lease_seconds=DEADLINE_SECONDS + 120,
+            lease_seconds=deadline + 120,
         )
         with backend.create(spec) as sandbox:
-            result = sandbox.exec(_command(task), deadline=DEADLINE_SECONDS)
+            result = sandbox.exec(_command(task), deadline=deadline)
             if result.exit_code != 0:
-                raise EvaluationFailed(_last_words(result))
+                raise EvaluationFailed(_last_words(result, deadline))
             try:
                 raw = sandbox.get("/out/report.json", limit=REPORT_LIMIT)
             except (FileNotFoundError, ValueError) as error:
                 raise EvaluationFailed(f"no report: {error}") from None
         report = _checked(raw, task, manifest, data)
         return Evaluation(report, raw, _read_previews(out / "previews"), time.monotonic() - started)
+
+
+def deadline_for(manifest: Manifest) -> int:
+    """Seconds within which the evaluator ends even if every case uses all that it may, on one core."""
+    return max(LEAST_SECONDS, len(manifest.cases) * budget_for(manifest).cpu_seconds)
 
 
 def _command(task: Task) -> list[str]:
@@ -116,9 +123,9 @@ def _command(task: Task) -> list[str]:
     ]
 
 
-def _last_words(result: ExecResult) -> str:
+def _last_words(result: ExecResult, deadline: int) -> str:
     if result.timed_out:
-        return f"no end after {DEADLINE_SECONDS} s"
+        return f"no end after {deadline} s"
     if result.oom:
         return f"out of memory ({MEMORY_MB} MiB)"
     lines = result.output.decode(errors="replace").strip().splitlines()

@@ -1,4 +1,17 @@
-from runner.cli import main
+"""``python -m runner``. Signals are listened to before anything slow is imported."""
+
+from __future__ import annotations
+
+import sys
+
+from runner.stop import Stopped, listen
 
 if __name__ == "__main__":
-    main()
+    try:
+        listen()
+        from runner.cli import main
+
+        main()
+    except Stopped as stopped:
+        # Reached only before or after the command: the command line answers for itself.
+        sys.exit(stopped.exit_code)

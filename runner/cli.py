@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from runner.stop import Stopped
+
 if TYPE_CHECKING:
     from runner.ended import Outcome
     from runner.rejudge import Rejudged
 
-EXIT_USAGE, EXIT_ENVIRONMENT, EXIT_UNSCORED, EXIT_INTERRUPTED = 2, 3, 4, 130
+EXIT_USAGE, EXIT_ENVIRONMENT, EXIT_UNSCORED = 2, 3, 4
 
 app = typer.Typer(
     name="runner",
@@ -402,8 +404,8 @@ def main() -> None:
     """Run the command line; what a user can cause ends in one line and an exit code, never in a traceback."""
     try:
         app()
-    except KeyboardInterrupt:
-        _fail("interrupted; the same command goes on or starts the run afresh", EXIT_INTERRUPTED)
+    except Stopped as stopped:
+        _fail(f"stopped by {stopped}; the same command goes on or starts the run afresh", stopped.exit_code)
     except Exception as error:
         from runner.errors import exit_code_of, words_of
 

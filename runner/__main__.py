@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 
 from runner.stop import Stopped, listen
+from runner.streams import make_whole
 
 if __name__ == "__main__":
     try:
         listen()
+        make_whole()
         from runner.cli import main
 
         main()

@@ -6,6 +6,7 @@ Only Typer is imported at start-up; everything else is imported inside the comma
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Iterable
@@ -394,9 +395,11 @@ def _print_rows(rows: Iterable[dict[str, Any]], as_json: bool) -> None:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    if "--json" in sys.argv:
-        print(json.dumps({"error": message, "exit": code}))
-    print(f"error: {message}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # what cannot be printed must not take the exit code's place
+        if "--json" in sys.argv:
+            print(json.dumps({"error": message, "exit": code}), flush=True)
+    with contextlib.suppress(OSError):
+        print(f"error: {message}", file=sys.stderr)
     sys.exit(code)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from evaluator.trace import End, Event, Exec, Files, ProviderError, Submit
@@ -66,9 +66,19 @@ def watching(title: str, quiet: bool = False) -> Iterator[Watch | None]:
     progress = Progress(title)
     if sys.stderr.isatty():
         with _live_line(progress) as watch:
-            yield watch
+            yield _harmless(watch)
     else:
-        yield _plain_lines(progress)
+        yield _harmless(_plain_lines(progress))
+
+
+def _harmless(watch: Watch) -> Watch:
+    """A terminal that went away, or a log on a full disk, is no reason to lose a run."""
+
+    def harmless(event: Event, session: Session) -> None:
+        with suppress(OSError):
+            watch(event, session)
+
+    return harmless
 
 
 @contextmanager

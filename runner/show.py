@@ -54,7 +54,7 @@ def _head(folder: Path, record: RunRecord) -> list[str]:
     ended = record.end_reason.value + (f" ({record.end_detail})" if record.end_detail else "")
     return [
         f"{record.task} | {record.tier.value} | {record.release.value} | {record.agent} | repeat {record.repeat}",
-        f"folder      {folder}",
+        f"folder      {plain(folder)}",
         f"ended       {plain(ended)}",
         f"cost        {record.turns} turns, {record.seconds_working:.1f} s working, "
         f"{record.tokens_in} + {record.tokens_out} tokens, {_usd(record.cost_usd)}",

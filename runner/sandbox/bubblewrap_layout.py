@@ -259,7 +259,7 @@ def _etc() -> dict[str, str]:
 
 def _in_memory(text: str) -> int:
     file = os.memfd_create("etc")
-    os.write(file, text.encode())
+    os.write(file, os.fsencode(text))
     os.lseek(file, 0, os.SEEK_SET)
     return file
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,6 +112,7 @@ def collect(
     partial = destination.with_name(destination.name + ".part")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
+    partial.chmod(0o755)
 
     outputs = _Copier(partial, limits.file_bytes, limits.total_bytes)
     plans = _Copier(partial / PROCESS_FOLDER, limits.plan_bytes, limits.plan_bytes * len(PLAN_FILES))
@@ -199,6 +201,15 @@ def changed_since_collection(submission: Path, *, outputs: bool = True) -> str |
         if (copy.is_symlink() or not copy.is_dir()) and path not in listed and path != MANIFEST_NAME:
             return f"{path} was not collected"
     return None
+
+
+def make_readable(submission: Path) -> None:
+    """Let every user read a collected folder, whatever the umask was under which it was made or copied."""
+    for path in (submission, *submission.rglob("*")):
+        if not path.is_symlink():
+            wanted = 0o755 if path.is_dir() else 0o644
+            if stat.S_IMODE(path.stat().st_mode) & wanted != wanted:
+                path.chmod(wanted)
 
 
 def process_folder(submission: Path) -> Path:

@@ -14,6 +14,8 @@ from tasks.schema import Release
 def ensure_phantom(task_id: str, data_root: Path, seed: int = 0) -> Path:
     """See `hf_datasets.ensure_phantom`."""
     target = Path(data_root) / Release.PHANTOM / task_id
+    if _stands(target, seed):
+        return target  # without the lock: the data may lie on a disk that cannot be written
     with locked(target.parent / f".{task_id}.phantom.lock"):
         if not _stands(target, seed):
             raw = target.parent / f".{task_id}.raw"

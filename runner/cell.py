@@ -157,3 +157,18 @@ def require_room(folder: Path, megabytes: int = 200) -> None:
         raise EnvironmentProblem(
             f"{folder}: {free} MiB free, at least {megabytes} needed; free some space and run again"
         )
+
+
+def require_readable(data: Path) -> None:
+    """Refuse staged data that the sandboxes' user cannot read, instead of letting an agent fail on them.
+
+    A runner that is not root shares its own uid with the sandbox; there, only what it cannot read itself is missing.
+    """
+    if os.geteuid() != 0:
+        return
+    for path in (data / "public", data / "private", *data.glob("public/**/*"), *data.glob("private/**/*")):
+        wanted = 0o5 if path.is_dir() else 0o4
+        if path.stat().st_mode & wanted != wanted:
+            raise EnvironmentProblem(
+                f"{path} cannot be read by the sandbox's user; run 'chmod -R a+rX {data}' and then this again"
+            )

@@ -14,11 +14,11 @@ from evaluator.judge.material import Assignment, Material, material_of
 from evaluator.judge.spans import StageSpan, stage_spans
 from evaluator.report import TaskReport
 from evaluator.rubric import load_rubric
-from evaluator.submission import changed_since_collection, collect
+from evaluator.submission import changed_since_collection, collect, make_readable
 from evaluator.trace import End, read_trace
 from hf_datasets.records import RunRecord, dump_record, load_record
 from runner import cell as files
-from runner.cell import CellFile, is_done, read_form
+from runner.cell import CellFile, is_done, read_form, require_readable
 from runner.errors import EnvironmentProblem, UsageProblem
 from runner.evaluate import evaluate
 from runner.judges import Judge, is_same_family
@@ -130,6 +130,8 @@ class Run:
 
     def evaluate(self, backend: Backend) -> None:
         submission, scratch = self.folder / files.SUBMISSION, self.folder / files.EVALUATION
+        require_readable(self.data)
+        make_readable(submission)
         evaluation = evaluate(
             backend, self.cell.run_id, self.task, self.manifest, self.data, submission, scratch
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
 
 
@@ -28,20 +29,23 @@ class EnvironmentProblem(Problem):
 
 def words_of(error: BaseException) -> str:
     """The error as one line; an operating system's error begins with the file it is about."""
-    if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        place = "" if error.filename is None else f"{error.filename}: "
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return f"{place}{error.strerror}{'; free some space and run again' if full else ''}"
     return " ".join(str(error).split())
 
 
 def exit_code_of(error: BaseException) -> int | None:
     """Exit code of an error that deserves one line; None for a fault of ours."""
     from evaluator.trace import TraceError
+    from hf_datasets.families import UnknownTask
     from hf_datasets.records import RecordError
     from hf_datasets.staging import StagingError
     from runner.sandbox.base import SandboxUnavailable
     from tasks.registry import TaskError
 
-    if isinstance(error, TaskError | RecordError | TraceError):
+    if isinstance(error, TaskError | UnknownTask | RecordError | TraceError):
         return UsageProblem.exit_code
     if isinstance(error, SandboxUnavailable | StagingError | OSError):
         return EnvironmentProblem.exit_code

@@ -21,7 +21,7 @@ from runner import cell as files
 from runner.agents import load_agent, require_agent
 from runner.agents.base import Agent
 from runner.agents.profiles import EndpointProfile, Profile
-from runner.cell import Cell, CellFile, is_done, locked, read_form, require_room, set_aside
+from runner.cell import Cell, CellFile, is_done, locked, read_form, require_readable, require_room, set_aside
 from runner.ended import Outcome, Run, end_of, staged_folder, staged_manifest
 from runner.errors import EnvironmentProblem, UsageProblem
 from runner.evaluate import EvaluationFailed
@@ -143,9 +143,10 @@ def prepare(cell: Cell, agent: Agent, options: Options, backend: Backend) -> Pre
         network=options.network,
     )
     folder = cell.folder(options.runs)
+    require_readable(data)
+    require_room(folder.parent)
     attempt = set_aside(folder)
     folder.mkdir(parents=True)
-    require_room(folder)
     cell_file = CellFile(
         run_id=f"{cell.task}.{cell.tier.value}.{cell.agent}.r{cell.repeat:02d}-{uuid.uuid4().hex[:8]}",
         task=cell.task,

@@ -114,6 +114,10 @@ def collect(
     partial.mkdir(parents=True)
     partial.chmod(0o755)
 
+    if not os.access(workspace, os.R_OK | os.X_OK):
+        workspace.chmod(
+            0o755
+        )  # the agent has our uid where we are not root, and may have locked itself and us out
     outputs = _Copier(partial, limits.file_bytes, limits.total_bytes)
     plans = _Copier(partial / PROCESS_FOLDER, limits.plan_bytes, limits.plan_bytes * len(PLAN_FILES))
     others = _Listing(limits.listed, limits.scanned)

@@ -181,6 +181,7 @@ def test_locked_files_and_folders_of_our_own_are_repaired(request: pytest.Fixtur
     owner = 12345 if os.geteuid() == 0 else os.geteuid()
     for path in [place, workspace, *workspace.rglob("*")]:
         os.chown(path, owner, -1)
+    workspace.chmod(0)
     assert in_child_as(owner, place, lambda: len(gather(Path("workspace"))[0].problems)) == 0
 
 

@@ -79,6 +79,7 @@ class Listing(StrEnum):
     RUNS = "runs"
 
 
+RunFolder = Annotated[Path, typer.Argument(help="Folder of the run, for example runs/TASK/TIER/AGENT/r00.")]
 RunsDir = Annotated[Path, typer.Option(help="Where run folders go.")]
 DataDir = Annotated[Path, typer.Option(help="Where staged data lie (phantoms are made here when needed).")]
 Sandbox = Annotated[SandboxName, typer.Option(help="What isolates the agent; auto prefers Docker.")]
@@ -104,11 +105,18 @@ def run(
         NetworkName, typer.Option(help="Network of the agent's sandbox; the evaluator never has one.")
     ] = NetworkName.NONE,
     wall_seconds: Annotated[
-        int | None, typer.Option(min=1, help="Another limit than the task's; kept apart on the board.")
+        int | None,
+        typer.Option(
+            min=1, help="Another time limit than the task's; such runs are kept apart on the board."
+        ),
     ] = None,
-    turns: Annotated[int | None, typer.Option(min=1)] = None,
-    tokens: Annotated[int | None, typer.Option(min=1)] = None,
-    cost_usd: Annotated[float | None, typer.Option(min=0, max=1e9)] = None,
+    turns: Annotated[int | None, typer.Option(min=1, help="Likewise: replies of the model.")] = None,
+    tokens: Annotated[
+        int | None, typer.Option(min=1, help="Likewise: tokens read and written together.")
+    ] = None,
+    cost_usd: Annotated[
+        float | None, typer.Option(min=0, max=1e9, help="Likewise: US dollars, where prices are known.")
+    ] = None,
     agents: AgentsFile = None,
     judge: JudgeName = "rules",
     judges: JudgesFile = None,
@@ -130,9 +138,12 @@ def run(
 
 @app.command()
 def regrade(
-    run: Path, data: DataDir = Path("data"), sandbox: Sandbox = SandboxName.AUTO, as_json: AsJson = False
+    run: RunFolder,
+    data: DataDir = Path("data"),
+    sandbox: Sandbox = SandboxName.AUTO,
+    as_json: AsJson = False,
 ) -> None:
-    """Evaluate a finished run's stored submission again; the agent does not run."""
+    """Score a stored submission again. The agent does not run."""
     from runner.execute import regrade as regrade_run
 
     _report(regrade_run(_run_folder(run), data, sandbox.value), as_json)
@@ -147,7 +158,7 @@ def rejudge(
     data: DataDir = Path("data"),
     as_json: AsJson = False,
 ) -> None:
-    """Judge stored traces again; neither agent nor evaluator runs. What this judge has judged already costs nothing."""
+    """Judge stored traces again. Neither agent nor evaluator runs; what this judge has judged costs nothing."""
     from runner.judges import load_judge
     from runner.rejudge import find_runs, rejudge_all
 
@@ -170,7 +181,7 @@ def judge_eval(
     jobs: Annotated[int, typer.Option(min=1, max=64, help="Runs judged at a time.")] = 4,
     as_json: AsJson = False,
 ) -> None:
-    """Measure judges on the calibration set: accuracy, wavering, agreement, resistance to being talked into points."""
+    """Measure judges on the calibration set. Accuracy, wavering, agreement, resistance to being talked into points."""
     from runner.judge_eval import measure, page
     from runner.judges import load_judge
 
@@ -181,13 +192,15 @@ def judge_eval(
 
 @app.command()
 def explain(
-    run: Path,
+    run: RunFolder,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
 ) -> None:
-    """Walk through one run: stages, items with value, evidence and reason, error codes, scores."""
+    """Walk through one run, stage by stage. Items with value, evidence and reason, error codes, scores."""
     from runner.explain import explain as explain_run
+    from runner.tables import fitted
 
-    print(explain_run(_run_folder(run), markdown=markdown), end="")
+    page = explain_run(_run_folder(run), markdown=markdown)
+    print(page if markdown else fitted(page), end="")
 
 
 @app.command("list")
@@ -197,14 +210,16 @@ def list_things(
     agents: AgentsFile = None,
     track: Annotated[TrackName | None, typer.Option(help="Tasks of this track.")] = None,
     tier: Annotated[TierName | None, typer.Option(help="Show the models that this tier names.")] = None,
-    licence: Annotated[str | None, typer.Option(help="Tasks whose licence holds these words.")] = None,
+    licence: Annotated[
+        str | None, typer.Option("--licence", "--license", help="Tasks whose licence holds these words.")
+    ] = None,
     access: Annotated[AccessName | None, typer.Option(help="Tasks whose data are had so.")] = None,
     paper: Annotated[
         bool | None, typer.Option("--paper/--not-paper", help="Published tasks, or the others.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List tasks, agents, or the runs in a folder; the filters are for tasks."""
+    """List tasks, agents, or runs. The filters are for tasks, --runs-dir for runs."""
     from runner import listing
     from runner.errors import UsageProblem
 
@@ -237,7 +252,7 @@ def validate(
     sandbox: Sandbox = SandboxName.AUTO,
     as_json: AsJson = False,
 ) -> None:
-    """Check tasks: files, briefs, terms, phantom, anchors, snippets. Exit code 2 if one is not valid."""
+    """Check that tasks are complete. Files, briefs, terms, phantom, anchors, snippets; exit code 2 if one is not."""
     from runner.errors import UsageProblem
     from runner.sandbox import choose_backend
     from runner.validate import validate as validate_one
@@ -259,10 +274,12 @@ def validate(
     if as_json:
         print(json.dumps([verdict.model_dump(mode="json") for verdict in verdicts], indent=1))
     else:
+        from runner.tables import fitted
+
         _print_rows([verdict.row() for verdict in verdicts], as_json=False)
         for verdict in verdicts:
             for line in verdict.lines():
-                print(f"{verdict.task}: {line}")
+                print(fitted(f"{verdict.task}: {line}"))
     if not all(verdict.ok for verdict in verdicts):
         raise typer.Exit(EXIT_USAGE)
 
@@ -272,7 +289,7 @@ def new_task(
     task: Annotated[str, typer.Argument(help="Id of the new task, for example spine-seg-task.")],
     track: Annotated[TrackName, typer.Option(help="What is asked for.")],
 ) -> None:
-    """Lay out the folder of a new task; what only its author knows is marked TODO."""
+    """Lay out the folder of a new task. What only its author knows is marked TODO."""
     from runner.scaffold import new_task as lay_out
     from tasks.schema import Track
 
@@ -283,21 +300,23 @@ def new_task(
 
 
 @app.command()
-def show(run: Path, as_json: AsJson = False) -> None:
-    """Show one run: scores, items with reasons, cases, what it cost, what it was made with."""
+def show(run: RunFolder, as_json: AsJson = False) -> None:
+    """Show one run on a page. Scores, items with reasons, cases, what it cost, what it was made with."""
     from runner.show import describe
+    from runner.tables import fitted
 
-    folder = _run_folder(run)
-    print(describe(folder, as_json=as_json))
+    page = describe(_run_folder(run), as_json=as_json)
+    print(page if as_json else fitted(page))
 
 
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
-    """Say what this machine can do: sandboxes and what each protects, packages, data, keys."""
+    """Say what this machine can isolate. Sandboxes and what each really protects, hardware, keys."""
     from runner.doctor import examine
+    from runner.tables import fitted
 
     report = examine()
-    print(json.dumps(report.as_dict(), indent=1) if as_json else report.as_text())
+    print(json.dumps(report.as_dict(), indent=1) if as_json else fitted(report.as_text()))
     if not report.usable:
         raise typer.Exit(EXIT_ENVIRONMENT)
 
@@ -321,7 +340,7 @@ def demo(
     sandbox: Sandbox = SandboxName.AUTO,
     as_json: AsJson = False,
 ) -> None:
-    """Run the scripted baseline agent on one phantom task of every track, both tiers. No key, no GPU."""
+    """Run the scripted agent on five phantom tasks. One of every published track, two tiers; no key, no GPU."""
     from runner.demo import demo_cells
     from runner.execute import Options, run_cell
 
@@ -335,8 +354,9 @@ def demo(
     _print_rows([summary(outcome.record) for outcome in outcomes], as_json)
     if not as_json:
         print(
-            f"\n{len(outcomes)} records under {runs_dir.resolve()}; "
-            f"look at one with: python -m runner show {outcomes[0].folder}"
+            f"\n{len(outcomes)} records under {runs_dir}\n"
+            f"  one:  python -m runner explain {outcomes[0].folder}\n"
+            f"  all:  python -m runner list runs --runs-dir {runs_dir}"
         )
     if any(outcome.state == "unscored" for outcome in outcomes):
         raise typer.Exit(EXIT_UNSCORED)

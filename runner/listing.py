@@ -53,7 +53,7 @@ def _task_row(task: Task, tier: Tier | None) -> Row:
         "metric": task.metric.headline,
         "license": task.source.license,
         "access": task.source.access,
-        "paper": "paper" if task.in_paper else "",
+        "paper": "yes" if task.in_paper else "",
         "wall_s": task.limits.wall_seconds,
     }
     if tier is not None:

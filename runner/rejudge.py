@@ -28,14 +28,16 @@ class Rejudged:
     def row(self) -> dict[str, Any]:
         """For a table, scores times 100."""
         record = self.record
-        stages = {name: getattr(record, name) if record else None for name in ("s1", "s2", "s3", "agentic")}
+        scores = {
+            name: getattr(record, name.lower()) if record else None for name in ("S1", "S2", "S3", "AGENTIC")
+        }
         return {
-            "run": str(self.folder),
+            "folder": str(self.folder),
             "state": self.state,
-            **{name: None if value is None else 100 * value for name, value in stages.items()},
+            **{name: None if value is None else 100 * value for name, value in scores.items()},
             "alpha": record.judge_alpha if record else None,
             "tokens": record.judge_tokens if record else None,
-            "usd": record.judge_cost_usd if record else None,
+            "USD": record.judge_cost_usd if record else None,
             "problem": self.problem,
         }
 
@@ -48,13 +50,14 @@ def find_runs(places: Iterable[Path]) -> list[Path]:
     UsageProblem
         A place holds no run.
     """
-    found: dict[Path, None] = {}
+    found: dict[Path, Path] = {}
     for place in places:
         here = [place] if (place / files.CELL).is_file() else sorted(_below(place))
         if not here:
             raise UsageProblem(f"{place} holds no finished run: expected a run folder or a folder of runs")
-        found |= dict.fromkeys(folder.resolve() for folder in here)
-    return list(found)
+        for folder in here:
+            found.setdefault(folder.resolve(), folder)
+    return list(found.values())
 
 
 def _below(place: Path) -> Iterator[Path]:

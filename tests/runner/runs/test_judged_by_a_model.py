@@ -62,7 +62,7 @@ def test_a_silent_judge_leaves_null_and_rejudge_fills_it(command, sandbox, judge
         again = command("rejudge", command.runs, "--json", **rest)
         assert again.code == 0, again.err
         (row,) = again.json
-        assert (row["state"], row["s1"], row["agentic"]) == ("judged", 0, 0)
+        assert (row["state"], row["S1"], row["AGENTIC"]) == ("judged", 0, 0)
         assert load_record(folder / "record.json").overall == 0
         assert len(server.requests) == 4
 

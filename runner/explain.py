@@ -174,7 +174,7 @@ class _Page:
         for seq in seqs[:_MAX_EVENTS]:
             row = self._rows.get(seq)
             yield self._style.note(
-                self._style.foreign(_short(row.head)) if row else f"E{seq}: not in the trace"
+                self._style.foreign(_short(_named(row))) if row else f"event {seq}: not in the trace"
             )
             yield from (self._style.quote(self._style.foreign(line)) for line in _quoted(row))
         if len(seqs) > _MAX_EVENTS:
@@ -252,6 +252,11 @@ def _percent(value: float | None) -> str:
 def _short(text: str) -> str:
     text = plain(text)
     return text if len(text) <= _MAX_CHARS else text[: _MAX_CHARS - 1] + "…"
+
+
+def _named(row: Row) -> str:
+    """What happened; the judge's short name of an event looks like an error code to a reader."""
+    return f"event {row.seq}, {row.head.removeprefix(f'E{row.seq} ')}"
 
 
 def _quoted(row: Row | None) -> Iterator[str]:

@@ -103,7 +103,7 @@ def test_explaining_walks_through_stages_items_codes_and_scores(finished_run):
     assert places == sorted(places)
     assert "judge: rules" in text
     assert "plan_exists" in text
-    assert 'E3 turn 1: files: created "plan.md"' in text
+    assert 'event 3, turn 1: files: created "plan.md"' in text
     assert "outputs read back: case-00" in text
     assert "OVERALL" in text
     assert "62.5  TASK" in text

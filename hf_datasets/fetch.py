@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import textwrap
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -250,7 +251,7 @@ def _from_hub(hub: HubFiles, revision: str | None, out: Path, say: Say) -> list[
             local_dir=out,
         )
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = textwrap.shorten(str(error), 200, placeholder=" ...")
         raise FetchError(f"{hub.repo} cannot be had from the Hub: {reason}") from None
     files = sorted(
         path

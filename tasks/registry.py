@@ -48,8 +48,8 @@ def task_folder(task_id: str) -> Path:
     """The folder that holds the task's four files. Raises ``TaskError`` for an unknown id."""
     folders = _folders()
     if task_id not in folders:
-        known = ", ".join(sorted(folders))
-        raise TaskError(f"unknown task '{task_id}'{_suggestion(task_id, folders)}; the tasks are: {known}")
+        hint = _suggestion(task_id, folders) or f"; the tasks are: {', '.join(sorted(folders))}"
+        raise TaskError(f"unknown task '{task_id}'{hint}")
     return folders[task_id]
 
 

@@ -167,7 +167,8 @@ def _marker(task: Task, source: Path, release: Release) -> Marker | None:
         )
     if release is not Release.PHANTOM and marker is not None:
         raise StagingError(
-            f"{source}: this is a generated phantom; expected upstream data for release {release}"
+            f"{source}: this is a generated phantom; expected upstream data for release {release}; "
+            "stage it with --release phantom"
         )
     if marker is not None and marker.generator != GENERATOR:
         raise StagingError(

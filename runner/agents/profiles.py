@@ -146,9 +146,11 @@ def read_profile_file(path: Path, form: type[File]) -> File:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UsageProblem(f"{path} is not YAML: {' '.join(str(error).split())}") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise UsageProblem(f"{path} is not a profile file: {where}: {first['msg']}") from None
+        found = "; ".join(
+            f"{'.'.join(str(part) for part in one['loc']) or 'the file'}: {one['msg']}"
+            for one in error.errors()
+        )
+        raise UsageProblem(f"{path} is not a profile file: {found}") from None
 
 
 def _anchored(profile: Profile, folder: Path) -> Profile:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
-import sys
 
 SUITES = ("startup_bench", "turn_bench", "cell_bench", "evaluator_bench", "phantom_bench")
 
 
 def main() -> None:
-    chosen = sys.argv[1:] or SUITES
-    for name in chosen:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Measure; all suites by default."
+    )
+    parser.add_argument("suite", nargs="*", help=", ".join(SUITES))
+    chosen = parser.parse_args().suite
+    if unknown := sorted(set(chosen) - set(SUITES)):
+        parser.error(f"expected suites among {', '.join(SUITES)}; found {', '.join(unknown)}")
+    for name in chosen or SUITES:
         print(f"\n== {name}", flush=True)
         importlib.import_module(f"benchmarks.{name}").main()
 

@@ -2,4 +2,4 @@
 
 from hf_datasets.cli import app
 
-app(prog_name="hf_datasets")
+app(prog_name="python -m hf_datasets")

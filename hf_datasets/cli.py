@@ -19,11 +19,17 @@ if TYPE_CHECKING:
     from hf_datasets.staging import Plan
     from tasks.manifest import Manifest
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Phantoms, staging and published results.")
+app = typer.Typer(
+    help="Make phantoms, fetch raw data, stage either for runs.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
 
 TaskArgument = Annotated[str | None, typer.Argument(help="Task id, for example kidney-seg-task.")]
 AllOption = Annotated[
-    bool, typer.Option("--all", help="Every task; the raw data of each lie in RAW/<task-id>/.")
+    bool, typer.Option("--all", help="Every task, each in a subfolder <task-id>/ of the raw data.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -56,7 +62,7 @@ def phantom(
 @app.command()
 def stage(
     source: Annotated[Path, typer.Option(help="Raw data as the upstream delivers them.")],
-    out: Annotated[Path, typer.Option(help="Root of the staged data.")],
+    out: Annotated[Path, typer.Option(help="Root of the staged data; they go to OUT/<release>/<task-id>/.")],
     task: TaskArgument = None,
     every: AllOption = False,
     release: Annotated[str, typer.Option(help="phantom, lite or full.")] = "full",
@@ -96,7 +102,7 @@ def fetch(
     out: Annotated[Path, typer.Option(help="Folder for the raw data.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Download raw data that is open to all; where it is not, print the steps and the terms."""
+    """Download raw data that are open to all. Where they are not, print the steps and the terms."""
     from hf_datasets.fetch import FetchError, is_fetchable, steps
     from hf_datasets.fetch import fetch as fetch_task
     from tasks.registry import TaskError, load_task

@@ -33,8 +33,12 @@ class EndReason(StrEnum):
         return self not in (EndReason.PROVIDER_ERROR, EndReason.INFRA_ERROR)
 
 
+Tokens = Annotated[int, Field(ge=0)]
+Dollars = Annotated[float, Field(ge=0, le=1e9)]
+
+
 class _Event(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     seq: int = 0
     t: float = Field(default=0.0, description="Seconds since the run began")
@@ -59,9 +63,9 @@ class Usage(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    input: int = 0
-    output: int = 0
-    cached: int = 0
+    input: Tokens = 0
+    output: Tokens = 0
+    cached: Tokens = 0
 
 
 class RunStarted(_Event):
@@ -84,7 +88,7 @@ class Reply(_Event):
     text: str = ""
     calls: tuple[Call, ...] = ()
     usage: Usage = Usage()
-    cost_usd: float | None = None
+    cost_usd: Dollars | None = None
     seconds: float = 0.0
     waited: float = Field(
         default=0.0, description="Seconds of provider back-off inside this turn; not working time"

@@ -16,6 +16,7 @@ from typing import Literal, TypeVar
 
 from pydantic import ValidationError
 
+from hf_datasets.records import Name, RunId
 from runner.errors import EnvironmentProblem, UsageProblem
 from tasks.schema import Limits, Release, Strict, Tier
 
@@ -57,11 +58,11 @@ class CellFile(Strict):
     """``cell.json``."""
 
     schema_version: Literal[1] = 1
-    run_id: str
-    task: str
+    run_id: RunId
+    task: Name
     tier: Tier
     release: Release
-    agent: str
+    agent: Name
     model: str | None
     repeat: int
     attempt: int

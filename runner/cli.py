@@ -97,7 +97,7 @@ def run(
     task: Annotated[str, typer.Option(help="Id of a task (see 'list tasks').")],
     tier: Annotated[TierName, typer.Option(help="How much the brief discloses.")] = TierName.LITE,
     release: Annotated[ReleaseName, typer.Option(help="Which data.")] = ReleaseName.PHANTOM,
-    repeat: Annotated[int, typer.Option(min=0, help="Which of the planned repeats.")] = 0,
+    repeat: Annotated[int, typer.Option(min=0, max=9999, help="Which of the planned repeats.")] = 0,
     runs_dir: RunsDir = Path("runs"),
     data: DataDir = Path("data"),
     sandbox: Sandbox = SandboxName.AUTO,

@@ -15,8 +15,8 @@ from tasks.schema import Strict
 
 PUBLISHED = Path(__file__).parent.parent / "agents.yaml"
 
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=64)]
-"""Also a folder name in ``runs/``."""
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", max_length=64)]
+"""Also a folder name in ``runs/`` and a part of the record's run id."""
 
 NOT_DECODING = frozenset({"model", "messages", "tools", "tool_choice", "stream", "stream_options", "n"})
 
@@ -27,12 +27,15 @@ def _no_reserved(decoding: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return decoding
 
 
+Price = Annotated[float, Field(ge=0, le=1e6)]
+
+
 class Prices(Strict):
     """US dollars per million tokens. Without ``cached``, cached tokens cost what input costs."""
 
-    input: float = Field(ge=0)
-    output: float = Field(ge=0)
-    cached: float | None = Field(default=None, ge=0)
+    input: Price
+    output: Price
+    cached: Price | None = None
     source: str
     date: date
 

@@ -249,7 +249,12 @@ def _text(content: str | list[Any] | None) -> str:
 def _usage(usage: _Usage) -> Usage:
     details = usage.prompt_tokens_details
     return Usage(
-        input=max(0, usage.prompt_tokens or 0),
-        output=max(0, usage.completion_tokens or 0),
-        cached=max(0, (details.cached_tokens if details else None) or 0),
+        input=_count(usage.prompt_tokens),
+        output=_count(usage.completion_tokens),
+        cached=_count(details.cached_tokens if details else None),
     )
+
+
+def _count(tokens: int | None) -> int:
+    """A provider's count, of which anything may be said; no reply has a thousand billion tokens."""
+    return min(max(0, tokens or 0), 10**12)

@@ -98,7 +98,9 @@ def test_a_file_of_ones_own_adds_agents(tmp_path):
         ("agents: {noop: {kind: noop}}", "choose another"),
         (LOCAL + "    decoding: {model: other}", "cannot be set here"),
         (LOCAL + "    prices: {input: -1, output: 1, source: x, date: 2026-01-01}", "prices.input"),
+        (LOCAL + "    prices: {input: .inf, output: 1, source: x, date: 2026-01-01}", "prices.input"),
         (LOCAL.replace("http://127.0.0.1:8000/v1", "ftp://x"), "base_url"),
+        ("agents: {my_model: {kind: noop}}", "my_model"),
     ],
 )
 def test_a_bad_file_is_one_line(tmp_path, text, says):

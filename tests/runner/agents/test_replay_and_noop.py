@@ -86,3 +86,23 @@ def test_what_cannot_be_replayed_is_one_line(tmp_path, content, says):
         path.write_bytes(content)
     with pytest.raises(UsageProblem, match=says):
         ReplayAgent("again", path)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        '"usage": {"input": -1}',
+        '"usage": {"output": -1}',
+        '"cost_usd": NaN',
+        '"cost_usd": -1',
+        '"cost_usd": 1e400',
+        '"cost_usd": 1e308',
+        '"seconds": NaN',
+        '"waited": Infinity',
+    ],
+)
+def test_a_recorded_meter_that_cannot_be_is_refused_before_anything_runs(tmp_path, wrong):
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text('{"type": "reply", "turn": 1, ' + wrong + "}\n")
+    with pytest.raises(UsageProblem, match=r"cannot replay: .*trace.jsonl:1"):
+        ReplayAgent("odd", trace)

@@ -69,6 +69,9 @@ def test_usage_is_none_only_when_it_is_missing():
     counted = {"prompt_tokens": 5, "completion_tokens": None, "prompt_tokens_details": None}
     read = read_json(json.dumps({"choices": choices, "usage": counted}).encode())
     assert (read.usage.input, read.usage.output, read.usage.cached) == (5, 0, 0)
+    huge = {"prompt_tokens": 10**30, "completion_tokens": -(10**30)}
+    read = read_json(json.dumps({"choices": choices, "usage": huge}).encode())
+    assert (read.usage.input, read.usage.output) == (10**12, 0)
 
 
 def test_error_codes_that_are_no_status():

@@ -19,21 +19,28 @@ class Results:
 
 
 def read_results(folder: Path) -> Results:
-    """All ``record.json`` below a runs folder. A bad one is named and never hides the others."""
-    records, problems = [], []
+    """All ``record.json`` below a runs folder. A bad one is named and never hides the others; a run of which several
+    copies lie there counts once.
+    """
+    found: dict[str, RunRecord] = {}
+    problems = []
     for path in sorted(folder.glob("**/record.json")):
         try:
-            records.append(load_record(path))
+            record = load_record(path)
         except RecordError as error:
             problems.append(str(error))
-    return Results(tuple(records), tuple(problems))
+            continue
+        if found.setdefault(record.run_id, record) is not record:
+            problems.append(f"{path}: {record.run_id} is there already; this copy is not counted")
+    return Results(tuple(found.values()), tuple(problems))
 
 
 def board_of(record: RunRecord) -> str:
     """Runs with different releases, judges, metric sets, networks or hardware are never averaged together."""
     parts = (
         record.release.value,
-        record.judge or "unjudged",
+        " ".join(filter(None, (record.judge or "unjudged", record.judge_model))),
+        f"metrics {record.metric_set or 'none'}",
         f"network {record.network}",
         record.hardware_class,
     )

@@ -47,7 +47,15 @@ def test_unscored_is_missing_never_zero_and_stands_last():
 
 
 @pytest.mark.parametrize(
-    "change", [{"judge": "llm"}, {"release": "full"}, {"network": "open"}, {"hardware_class": "h100"}]
+    "change",
+    [
+        {"judge": "llm"},
+        {"judge_model": "m"},
+        {"metric_set": "without_lpips"},
+        {"release": "full"},
+        {"network": "open"},
+        {"hardware_class": "h100"},
+    ],
 )
 def test_runs_that_must_not_mix_stand_on_different_boards(change):
     assert board_of(record(**change)) != board_of(record())
@@ -66,3 +74,13 @@ def test_bad_records_are_named_and_hide_nothing(tmp_path):
 def test_a_record_with_nan_is_refused(tmp_path):
     (tmp_path / "record.json").write_text(dump_record(record()).replace('"overall": 0.5', '"overall": NaN'))
     assert len(read_results(tmp_path).problems) == 1
+
+
+def test_a_copied_run_counts_once_and_is_named(tmp_path):
+    for name in ("r00", "r00 copy"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "record.json").write_text(dump_record(record()))
+    found = read_results(tmp_path)
+    assert len(found.records) == 1
+    assert len(found.problems) == 1
+    assert "r00 copy" in found.problems[0]

@@ -206,24 +206,32 @@ def run_agent(prepared: Prepared, agent: Agent, backend: Backend, watch: Watch |
         lease_seconds=2 * limits.wall_seconds + 600,
         gpus=cell.gpus,
     )
-    with TraceWriter(prepared.folder / files.TRACE) as trace, backend.create(spec) as sandbox:
-        session = Session(
-            task=prepared.task,
-            brief=prepared.brief,
-            cell=cell,
-            sandbox=sandbox,
-            trace=trace,
-            budget=Budget(limits),
-            workspace=prepared.folder / files.WORKSPACE,
-            case_ids=prepared.manifest.case_ids(),
-            watch=watch,
-        )
-        try:
-            agent.run(session)
-        except SandboxDead as error:
-            session.end(EndReason.INFRA_ERROR, str(error))
-        if session.ended is None:
-            session.end(EndReason.AGENT_STOP, "the agent returned without submitting")
+    ended: EndReason | None = None
+    try:
+        with TraceWriter(prepared.folder / files.TRACE) as trace, backend.create(spec) as sandbox:
+            session = Session(
+                task=prepared.task,
+                brief=prepared.brief,
+                cell=cell,
+                sandbox=sandbox,
+                trace=trace,
+                budget=Budget(limits),
+                workspace=prepared.folder / files.WORKSPACE,
+                case_ids=prepared.manifest.case_ids(),
+                watch=watch,
+            )
+            try:
+                agent.run(session)
+            except SandboxDead as error:
+                session.end(EndReason.INFRA_ERROR, str(error))
+            if session.ended is None:
+                session.end(EndReason.AGENT_STOP, "the agent returned without submitting")
+            ended = session.ended
+    except SandboxDead:
+        # It was not seen to end. Where it died under the agent, the trace says so already; anything else must wait
+        # until the next run has removed it, because references are only mounted after that.
+        if ended is not EndReason.INFRA_ERROR:
+            raise
 
 
 def finish(folder: Path, data_root: Path, backend: Backend, judge: Judge) -> Outcome:

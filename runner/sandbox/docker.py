@@ -105,19 +105,22 @@ class DockerBackend:
     def create(self, spec: SandboxSpec) -> DockerSandbox:
         from runner.images.build import existing_image
 
-        return DockerSandbox(self.api, spec, existing_image(self.api, spec.role))
+        with engine_errors("no sandbox was made"):
+            return DockerSandbox(self.api, spec, existing_image(self.api, spec.role))
 
     def environment_digest(self, role: Role) -> str:
         from runner.images.build import existing_image
 
-        return existing_image(self.api, role)
+        with engine_errors(f"no {role} image was found"):
+            return existing_image(self.api, role)
 
     def reap(self) -> list[str]:
-        return [
-            container["Names"][0].lstrip("/")
-            for container in self.api.containers(all=True, filters={"label": OWNER_LABEL})
-            if _is_orphan(container) and _remove(self.api, container["Id"])
-        ]
+        with engine_errors("leftovers were not removed"):
+            return [
+                container["Names"][0].lstrip("/")
+                for container in self.api.containers(all=True, filters={"label": OWNER_LABEL})
+                if _is_orphan(container) and _remove(self.api, container["Id"])
+            ]
 
 
 class DockerSandbox:

@@ -23,12 +23,13 @@ def engine_errors(what: str) -> Iterator[None]:
     """Turn the engine's refusals into ``SandboxDead``: the container is gone, or the engine is."""
     from docker.errors import APIError, DockerException
     from requests.exceptions import RequestException
+    from urllib3.exceptions import HTTPError
 
     try:
         yield
     except APIError as error:
         raise SandboxDead(f"{what}: {error.explanation or error}") from None
-    except (DockerException, RequestException, OSError) as error:
+    except (DockerException, RequestException, HTTPError, OSError) as error:
         raise SandboxDead(f"{what}: the container engine does not answer ({error})") from None
 
 

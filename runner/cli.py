@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from runner.stop import Stopped
+from tasks.names import Release, Tier, Track
 
 if TYPE_CHECKING:
     from runner.ended import Outcome
@@ -34,18 +35,6 @@ app = typer.Typer(
 )
 
 
-class TierName(StrEnum):
-    LITE = "lite"
-    STANDARD = "standard"
-    PRO = "pro"
-
-
-class ReleaseName(StrEnum):
-    PHANTOM = "phantom"
-    LITE = "lite"
-    FULL = "full"
-
-
 class SandboxName(StrEnum):
     AUTO = "auto"
     DOCKER = "docker"
@@ -55,16 +44,6 @@ class SandboxName(StrEnum):
 class NetworkName(StrEnum):
     NONE = "none"
     OPEN = "open"
-
-
-class TrackName(StrEnum):
-    SEGMENTATION = "segmentation"
-    ENHANCEMENT = "enhancement"
-    VQA = "vqa"
-    REPORT = "report"
-    DETECTION = "detection"
-    CLASSIFICATION = "classification"
-    SYNTHESIS = "synthesis"
 
 
 class AccessName(StrEnum):
@@ -95,8 +74,8 @@ JudgesFile = Annotated[Path | None, typer.Option("--judges", help="YAML file wit
 def run(
     agent: Annotated[str, typer.Option(help="Name of an agent (see 'list agents').")],
     task: Annotated[str, typer.Option(help="Id of a task (see 'list tasks').")],
-    tier: Annotated[TierName, typer.Option(help="How much the brief discloses.")] = TierName.LITE,
-    release: Annotated[ReleaseName, typer.Option(help="Which data.")] = ReleaseName.PHANTOM,
+    tier: Annotated[Tier, typer.Option(help="How much the brief discloses.")] = Tier.LITE,
+    release: Annotated[Release, typer.Option(help="Which data.")] = Release.PHANTOM,
     repeat: Annotated[int, typer.Option(min=0, max=9999, help="Which of the planned repeats.")] = 0,
     runs_dir: RunsDir = Path("runs"),
     data: DataDir = Path("data"),
@@ -125,12 +104,11 @@ def run(
     """Run one cell: agent x task x tier, one repeat. A run that is done is not repeated."""
     from runner.cell import Cell
     from runner.execute import Options, run_cell
-    from tasks.schema import Release, Tier
 
     asked = {"wall_seconds": wall_seconds, "turns": turns, "tokens": tokens, "cost_usd": cost_usd}
     limits = {name: value for name, value in asked.items() if value is not None}
     options = Options(runs_dir, data, sandbox.value, network.value, limits, agents, judge, judges)
-    cell = Cell(task, Tier(tier.value), Release(release.value), agent, repeat)
+    cell = Cell(task, tier, release, agent, repeat)
     with _watched(str(cell), quiet=as_json) as watch:
         outcome = run_cell(cell, options, watch)
     _report(outcome, as_json)
@@ -208,8 +186,8 @@ def list_things(
     what: Listing,
     runs_dir: RunsDir = Path("runs"),
     agents: AgentsFile = None,
-    track: Annotated[TrackName | None, typer.Option(help="Tasks of this track.")] = None,
-    tier: Annotated[TierName | None, typer.Option(help="Show the models that this tier names.")] = None,
+    track: Annotated[Track | None, typer.Option(help="Tasks of this track.")] = None,
+    tier: Annotated[Tier | None, typer.Option(help="Show the models that this tier names.")] = None,
     licence: Annotated[
         str | None, typer.Option("--licence", "--license", help="Tasks whose licence holds these words.")
     ] = None,
@@ -230,11 +208,7 @@ def list_things(
             f"--track, --tier, --licence, --access and --paper choose among tasks, not {what.value}"
         )
     if what is Listing.TASKS:
-        from tasks.schema import Tier
-
-        rows = listing.tasks(
-            track and track.value, Tier(tier.value) if tier else None, licence, access and access.value, paper
-        )
+        rows = listing.tasks(track and track.value, tier, licence, access and access.value, paper)
     else:
         rows = listing.agents(agents) if what is Listing.AGENTS else listing.runs(runs_dir)
     _print_rows(rows, as_json)
@@ -287,13 +261,12 @@ def validate(
 @app.command("new-task")
 def new_task(
     task: Annotated[str, typer.Argument(help="Id of the new task, for example spine-seg-task.")],
-    track: Annotated[TrackName, typer.Option(help="What is asked for.")],
+    track: Annotated[Track, typer.Option(help="What is asked for.")],
 ) -> None:
     """Lay out the folder of a new task. What only its author knows is marked TODO."""
     from runner.scaffold import new_task as lay_out
-    from tasks.schema import Track
 
-    folder = lay_out(task, Track(track.value))
+    folder = lay_out(task, track)
     print(
         f"{folder}: replace every TODO, then run: python -m runner validate {task} (see docs/adding-a-task.md)"
     )

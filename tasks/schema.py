@@ -6,10 +6,14 @@ nowhere else.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, HttpUrl, PositiveInt
+
+from tasks.names import Redistribution as Redistribution
+from tasks.names import Release as Release
+from tasks.names import Tier as Tier
+from tasks.names import Track as Track
 
 OUTPUT_ROOT = "outputs"
 """Folder of the workspace that is collected: ``outputs/<case>/<file>`` in every track."""
@@ -19,40 +23,6 @@ class Strict(BaseModel):
     """Base of all models that read foreign data: unknown keys are errors, values are frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Track(StrEnum):
-    SEGMENTATION = "segmentation"
-    ENHANCEMENT = "enhancement"
-    VQA = "vqa"
-    REPORT = "report"
-    DETECTION = "detection"
-    CLASSIFICATION = "classification"
-    SYNTHESIS = "synthesis"
-
-
-class Tier(StrEnum):
-    """How much the brief discloses."""
-
-    LITE = "lite"
-    STANDARD = "standard"
-    PRO = "pro"
-
-
-class Release(StrEnum):
-    """Which data a run was made on."""
-
-    PHANTOM = "phantom"
-    LITE = "lite"
-    FULL = "full"
-
-
-class Redistribution(StrEnum):
-    """What may leave the machine: everything, things derived from agent output only, or scores alone."""
-
-    ALLOWED = "allowed"
-    DERIVED = "derived"
-    NONE = "none"
 
 
 class Download(Strict):

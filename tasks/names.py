@@ -1,0 +1,39 @@
+"""The closed sets of names, apart from the models that use them: a command line can offer them without pydantic."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Track(StrEnum):
+    SEGMENTATION = "segmentation"
+    ENHANCEMENT = "enhancement"
+    VQA = "vqa"
+    REPORT = "report"
+    DETECTION = "detection"
+    CLASSIFICATION = "classification"
+    SYNTHESIS = "synthesis"
+
+
+class Tier(StrEnum):
+    """How much the brief discloses."""
+
+    LITE = "lite"
+    STANDARD = "standard"
+    PRO = "pro"
+
+
+class Release(StrEnum):
+    """Which data a run was made on."""
+
+    PHANTOM = "phantom"
+    LITE = "lite"
+    FULL = "full"
+
+
+class Redistribution(StrEnum):
+    """What may leave the machine: everything, things derived from agent output only, or scores alone."""
+
+    ALLOWED = "allowed"
+    DERIVED = "derived"
+    NONE = "none"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -12,8 +11,6 @@ from pathlib import Path
 
 EPOCH = 315_532_800
 """1980-01-01T00:00:00Z, the time of every staged file (the earliest a ZIP archive can hold)."""
-
-_BLOCK = 1 << 20
 
 
 @contextmanager
@@ -66,15 +63,6 @@ def normalise(folder: Path, *, flush: bool = True) -> None:
         os.utime(root, (EPOCH, EPOCH))
         if flush:
             _flush(Path(root))
-
-
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file's content, in hexadecimal."""
-    digest = hashlib.sha256()
-    with path.open("rb") as handle:
-        while block := handle.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _swap_in(partial: Path, target: Path) -> None:

@@ -10,7 +10,7 @@ import nibabel
 import numpy as np
 from PIL import Image
 
-from hf_datasets.folders import sha256_of
+from evaluator.files import sha256_file
 from hf_datasets.phantoms.marker import RealImage
 
 
@@ -75,7 +75,7 @@ def _origin(item: Shipped, path: Path) -> RealImage:
         package=item.package,
         version=distribution(item.package).version,
         member=item.member,
-        sha256=sha256_of(path),
+        sha256=sha256_file(path),
         license=item.license,
     )
 

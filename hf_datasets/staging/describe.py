@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hf_datasets.folders import sha256_of
+from evaluator.files import sha256_file
 from tasks.manifest import FileEntry
 
 
@@ -14,7 +14,7 @@ def describe(side: Path, case_id: str) -> tuple[FileEntry, ...]:
     return tuple(
         FileEntry(
             path=path.relative_to(side).as_posix(),
-            sha256=sha256_of(path),
+            sha256=sha256_file(path),
             bytes=path.stat().st_size,
             shape=array_shape(path),
         )

@@ -14,7 +14,7 @@ import nibabel
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_datasets.folders import sha256_of
+from evaluator.files import sha256_file
 from hf_datasets.staging.base import CaseFolders, StagingError, listing, some
 from hf_datasets.staging.low_dose import RECIPE, low_dose
 from hf_datasets.staging.nifti import Volume, read_volume
@@ -108,6 +108,6 @@ def _refuse_copies(volumes: list[Path]) -> None:
     for same in (group for group in by_size.values() if len(group) > 1):
         seen: dict[str, Path] = {}
         for path in same:
-            first = seen.setdefault(sha256_of(path), path)
+            first = seen.setdefault(sha256_file(path), path)
             if first != path:
                 raise StagingError(f"{path}: the same volume as {first}; remove one of them")

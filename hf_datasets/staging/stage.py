@@ -11,8 +11,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import cast
 
+from evaluator.files import sha256_file
 from hf_datasets.families import UnknownTask, family_of
-from hf_datasets.folders import built_beside, locked, sha256_of
+from hf_datasets.folders import built_beside, locked
 from hf_datasets.phantoms.marker import GENERATOR, MARKER_NAME, Marker, MarkerError, read_marker
 from hf_datasets.staging.base import CaseFolders, Family, RawCase, StagingError
 from hf_datasets.staging.describe import describe
@@ -200,7 +201,7 @@ def _hash(*parts: str) -> str:
 def _digest(planned: Plan) -> str:
     """One number for everything the staged bytes depend on."""
     sources = sorted({path for _, case in planned.cases for path in case.files})
-    content = {path.relative_to(planned.source).as_posix(): sha256_of(path) for path in sources}
+    content = {path.relative_to(planned.source).as_posix(): sha256_file(path) for path in sources}
     settings = [STAGER, planned.task.id, planned.release, planned.seed, planned.notes, _terms(planned)]
     origins = [case.origin for _, case in planned.cases]
     return _hash(json.dumps([settings, content, origins], sort_keys=True))

@@ -67,16 +67,18 @@ def run_cell(cell: Cell, options: Options, watch: Watch | None = None) -> Outcom
     limits = _limits(load_task(cell.task), options)
     folder = cell.folder(options.runs)
     with locked(folder):
-        if is_done(folder) or agent_has_finished(folder):
+        done = is_done(folder)
+        finished = done or agent_has_finished(folder)
+        if finished:
             _require_same_request(folder, cell, options, limits, profile)
-        if is_done(folder):
+        if done:
             return Outcome("already", folder, load_record(folder / files.RECORD))
         judge = load_judge(options.judge, options.judges_file)
         backend = choose_backend(options.sandbox)
         backend.reap()
-        if not agent_has_finished(folder):
+        if not finished:
             agent = load_agent(cell.agent, options.agents_file)
-            prepared = prepare(cell, agent, options, backend)
+            prepared = prepare(cell, agent, options, backend, limits)
             run_agent(prepared, agent, backend, watch)
         return finish(folder, options.data, backend, judge)
 
@@ -128,10 +130,9 @@ class Prepared:
     brief: Brief
 
 
-def prepare(cell: Cell, agent: Agent, options: Options, backend: Backend) -> Prepared:
+def prepare(cell: Cell, agent: Agent, options: Options, backend: Backend, limits: Limits) -> Prepared:
     """Lay out a fresh run folder; what an earlier attempt left is kept beside it."""
     task = load_task(cell.task)
-    limits = _limits(task, options)
     data = staged_folder(options.data, cell.release, task)
     manifest = staged_manifest(data)
     brief = render(

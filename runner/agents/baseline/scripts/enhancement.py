@@ -55,14 +55,18 @@ def dct_shrink(item, step=2):
     """Two passes over overlapping cosine blocks: a hard threshold, then Wiener weights from the first result."""
     image = item["image"].astype(np.float64)
     noisy = blocks_of(image, step)
-    noise = 1.1 * noise_spectrum(noisy)
-    keep = np.abs(noisy) > 2.7 * noise
+    return shrunk(noisy, 1.1 * noise_spectrum(noisy), 2.7, image.shape, step)
+
+
+def shrunk(noisy, noise, threshold, shape, step):
+    """The image behind cosine blocks of known noise, whose coefficients below ``threshold`` times it go first."""
+    keep = np.abs(noisy) > threshold * noise
     keep[..., 0, 0] = True
-    first = from_blocks(noisy * keep, 1 / keep.sum(axis=(-2, -1), keepdims=True), image.shape, step)
+    first = from_blocks(noisy * keep, 1 / keep.sum(axis=(-2, -1), keepdims=True), shape, step)
     signal = blocks_of(first, step) ** 2
     gain = signal / (signal + noise**2)
     gain[..., 0, 0] = 1.0
-    return from_blocks(noisy * gain, 1 / (gain**2).sum(axis=(-2, -1), keepdims=True), image.shape, step)
+    return from_blocks(noisy * gain, 1 / (gain**2).sum(axis=(-2, -1), keepdims=True), shape, step)
 
 
 def noise_spectrum(coefficients):

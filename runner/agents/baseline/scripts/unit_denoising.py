@@ -1,15 +1,10 @@
 """Denoise a CT slice on [0, 1] whose noise is white and equally strong everywhere."""
 
-import enhancement
 import numpy as np
+from enhancement import blocks_of, shrunk
 from scipy.ndimage import gaussian_filter, gaussian_gradient_magnitude
 
 LOWEST = 1e-4
-
-
-def load(folder, task):
-    image = np.load(folder / task["output"]["shape_of"]).astype(np.float32)
-    return {"name": folder.name, "image": image}
 
 
 def describe(item):
@@ -31,18 +26,7 @@ def noise_of(image):
 def dct_shrink(item, step=1):
     """Two passes over overlapping cosine blocks: a hard threshold, then Wiener weights from the first result."""
     image, noise = item["image"].astype(np.float64), noise_of(item["image"])
-    noisy = enhancement.blocks_of(image, step)
-    keep = np.abs(noisy) > 2.8 * noise
-    keep[..., 0, 0] = True
-    first = enhancement.from_blocks(
-        noisy * keep, 1 / keep.sum(axis=(-2, -1), keepdims=True), image.shape, step
-    )
-    signal = enhancement.blocks_of(first, step) ** 2
-    gain = signal / (signal + noise**2)
-    gain[..., 0, 0] = 1.0
-    return enhancement.from_blocks(
-        noisy * gain, 1 / (gain**2).sum(axis=(-2, -1), keepdims=True), image.shape, step
-    )
+    return shrunk(blocks_of(image, step), noise, 2.8, image.shape, step)
 
 
 def nlm(item):
@@ -88,10 +72,6 @@ def noise_and_edges(image, result):
 def quality(item, result, _predict):
     left, kept = noise_and_edges(item["image"], result)
     return max(0.0, 1 - left) * kept
-
-
-def save(result, folder, task):
-    np.save(folder / task["files"][0], result.astype(np.float32))
 
 
 def inspect(item, folder, task, show):

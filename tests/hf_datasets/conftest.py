@@ -12,7 +12,7 @@ import pytest
 from hf_datasets.families import FAMILIES
 from hf_datasets.folders import locked
 from hf_datasets.phantoms import make_phantom
-from hf_datasets.staging import stage
+from hf_datasets.staging import StagingError, stage
 from tasks.manifest import Manifest
 
 
@@ -64,3 +64,20 @@ def manifest_of(staged_root: Path) -> Callable[[str], Manifest]:
     from tasks.manifest import load_manifest
 
     return lambda task_id: load_manifest(staged_root / task_id)
+
+
+@pytest.fixture
+def staging_refusal() -> Callable[[str, Path, Path], str]:
+    """Stage a damaged source; its one-line error, after a look that no staged file was left behind."""
+
+    def refusal(task_id: str, source: Path, out: Path) -> str:
+        with pytest.raises(StagingError) as caught:
+            stage(task_id, source, out, release="phantom")
+        message = str(caught.value)
+        assert "\n" not in message
+        assert len(message) < 500
+        left = [path for path in out.rglob("*") if path.is_file() and not path.name.endswith(".lock")]
+        assert left == []
+        return message
+
+    return refusal

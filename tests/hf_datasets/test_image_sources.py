@@ -18,7 +18,7 @@ from PIL import Image
 
 from hf_datasets.phantoms import make_phantom
 from hf_datasets.phantoms.metaimage import write_mha
-from hf_datasets.staging import StagingError, stage
+from hf_datasets.staging import stage
 from hf_datasets.staging.metaimage import read_mha
 from tasks.manifest import load_manifest
 
@@ -535,18 +535,10 @@ DAMAGES = {
 @pytest.mark.parametrize(
     ("task_id", "name"), [(task_id, name) for task_id in DAMAGES for name in DAMAGES[task_id]]
 )
-def test_a_damaged_source_is_named_in_one_line_and_nothing_is_staged(task_id, name, copy, tmp_path):
+def test_a_damaged_source_is_named_in_one_line_and_nothing_is_staged(
+    task_id, name, copy, tmp_path, staging_refusal
+):
     damage, words = DAMAGES[task_id][name]
     source = copy(task_id)
     damage(source)
-    with pytest.raises(StagingError) as caught:
-        stage(task_id, source, tmp_path / "data", release="phantom")
-    message = str(caught.value)
-    assert words in message
-    assert "\n" not in message
-    assert len(message) < 500
-    assert [
-        path.name
-        for path in (tmp_path / "data").rglob("*")
-        if not path.name.endswith(".lock") and path.is_file()
-    ] == []
+    assert words in staging_refusal(task_id, source, tmp_path / "data")

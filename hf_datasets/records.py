@@ -16,7 +16,8 @@ from pydantic import Field, ValidationError
 from evaluator.judge.spans import StageSpan
 from evaluator.report import Finite, Unit
 from evaluator.trace import EndReason
-from tasks.schema import Release, Strict, Tier, Track
+from tasks.names import Network, Release, Tier, Track
+from tasks.schema import Strict
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 RunId = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.\-]{0,199}$")]
@@ -111,7 +112,7 @@ class RunRecord(Strict):
     manifest_sha256: Sha256
     brief_sha256: Sha256
     sandbox: str
-    network: Literal["none", "open"]
+    network: Network
     agent_environment: str
     evaluator_environment: str | None
     judge: Literal["rules", "llm"] | None
@@ -133,8 +134,18 @@ class RunRecord(Strict):
     hardware_class: str
 
     # what proves it
+    data_revision: str | None = Field(
+        default=None, description="Commit of the release's dataset repository that the data came from"
+    )
+    policy_warnings: Count = Field(default=0, description="Confirmed breaches that the agent was warned of")
+    flags: tuple[str, ...] = Field(
+        default=(), description="Signs of contamination, such as 'reference_copy'; evidence, never a verdict"
+    )
+    downloads: Count = Field(default=0, description="Requests that left the sandbox through the proxy")
+    downloaded_bytes: Count = 0
     cell_sha256: Sha256
     trace_sha256: Sha256
+    downloads_sha256: Sha256 | None = Field(default=None, description="Of the log of those requests")
     submission_sha256: Sha256 | None
     report_sha256: Sha256 | None
     judgement_sha256: Sha256 | None

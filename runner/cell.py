@@ -18,7 +18,8 @@ from pydantic import ValidationError
 
 from hf_datasets.records import Name, RunId
 from runner.errors import EnvironmentProblem, UsageProblem
-from tasks.schema import Limits, Release, Strict, Tier
+from tasks.names import Network, Release, Tier
+from tasks.schema import Limits, Strict
 
 CELL = "cell.json"
 BRIEF = "brief.md"
@@ -68,7 +69,7 @@ class CellFile(Strict):
     attempt: int
     created_at: datetime
     limits: Limits
-    network: str
+    network: Network
     sandbox: str
     agent_environment: str
     harness_version: str
@@ -78,6 +79,7 @@ class CellFile(Strict):
     brief_sha256: str
     n_cases: int
     price_source: str | None
+    data_revision: str | None = None
     cpu_count: int
     memory_mb: int
     gpus: tuple[str, ...] = ()

@@ -29,12 +29,13 @@ from runner.judges import Judge, RulesJudge, load_judge
 from runner.limits import Budget
 from runner.provenance import code_digest, hardware, harness_version
 from runner.sandbox import BackendName, choose_backend
-from runner.sandbox.base import AGENT_UID, Backend, Mount, Network, SandboxDead, SandboxSpec
+from runner.sandbox.base import AGENT_UID, Backend, Mount, SandboxDead, SandboxSpec
 from runner.seal import assemble_record
 from runner.session import Session, Watch
 from runner.trace import TraceWriter
 from tasks.brief import Brief, render
 from tasks.manifest import MANIFEST_NAME, Manifest
+from tasks.names import Network
 from tasks.registry import load_task, task_digest
 from tasks.schema import OUTPUT_ROOT, Limits, Task
 

@@ -7,12 +7,13 @@ import json
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
 from tasks import scoring
 from tasks.contract import output_example, output_schema
+from tasks.names import Network
 from tasks.registry import TASKS_ROOT, task_folder
 from tasks.schema import OUTPUT_ROOT, Limits, Release, Strict, Task, Tier
 
@@ -43,7 +44,7 @@ def render(
     release: Release,
     n_cases: int,
     limits: Limits | None = None,
-    network: Literal["none", "open"] = "none",
+    network: Network = "none",
 ) -> Brief:
     """Render the brief of one cell.
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
+
+Network = Literal["none", "allowlist", "open"]
+"""What the agent's code can reach: nothing, the listed package indexes and model hubs, or anything."""
 
 
 class Track(StrEnum):

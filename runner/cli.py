@@ -6,24 +6,28 @@ Only Typer is imported at start-up; everything else is imported inside the comma
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
-from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from runner.printing import (
+    EXIT_ENVIRONMENT,
+    EXIT_UNSCORED,
+    EXIT_USAGE,
+    fail,
+    print_rows,
+    report_outcome,
+    require_run_folder,
+)
 from runner.stop import Stopped
 from tasks.names import Release, Tier, Track
 
 if TYPE_CHECKING:
-    from runner.ended import Outcome
     from runner.rejudge import Rejudged
-
-EXIT_USAGE, EXIT_ENVIRONMENT, EXIT_UNSCORED = 2, 3, 4
 
 app = typer.Typer(
     name="runner",
@@ -104,14 +108,15 @@ def run(
     """Run one cell: agent x task x tier, one repeat. A run that is done is not repeated."""
     from runner.cell import Cell
     from runner.execute import Options, run_cell
+    from runner.progress import watching
 
     asked = {"wall_seconds": wall_seconds, "turns": turns, "tokens": tokens, "cost_usd": cost_usd}
     limits = {name: value for name, value in asked.items() if value is not None}
     options = Options(runs_dir, data, sandbox.value, network.value, limits, agents, judge, judges)
     cell = Cell(task, tier, release, agent, repeat)
-    with _watched(str(cell), quiet=as_json) as watch:
+    with watching(str(cell), quiet=as_json) as watch:
         outcome = run_cell(cell, options, watch)
-    _report(outcome, as_json)
+    report_outcome(outcome, as_json)
 
 
 @app.command()
@@ -124,7 +129,7 @@ def regrade(
     """Score a stored submission again. The agent does not run."""
     from runner.execute import regrade as regrade_run
 
-    _report(regrade_run(_run_folder(run), data, sandbox.value), as_json)
+    report_outcome(regrade_run(require_run_folder(run), data, sandbox.value), as_json)
 
 
 @app.command()
@@ -144,7 +149,7 @@ def rejudge(
     for result in rejudge_all(find_runs(run), data, load_judge(judge, judges), jobs):
         results.append(result)
         print(f"{result.state}: {result.folder}", file=sys.stderr)
-    _print_rows([result.row() for result in sorted(results, key=lambda one: one.folder)], as_json)
+    print_rows([result.row() for result in sorted(results, key=lambda one: one.folder)], as_json)
     if code := max(result.exit_code for result in results):
         raise typer.Exit(code)
     if any(result.state == "incomplete" for result in results):
@@ -177,7 +182,7 @@ def explain(
     from runner.explain import explain as explain_run
     from runner.tables import fitted
 
-    page = explain_run(_run_folder(run), markdown=markdown)
+    page = explain_run(require_run_folder(run), markdown=markdown)
     print(page if markdown else fitted(page), end="")
 
 
@@ -211,7 +216,7 @@ def list_things(
         rows = listing.tasks(track and track.value, tier, licence, access and access.value, paper)
     else:
         rows = listing.agents(agents) if what is Listing.AGENTS else listing.runs(runs_dir)
-    _print_rows(rows, as_json)
+    print_rows(rows, as_json)
 
 
 @app.command()
@@ -250,7 +255,7 @@ def validate(
     else:
         from runner.tables import fitted
 
-        _print_rows([verdict.row() for verdict in verdicts], as_json=False)
+        print_rows([verdict.row() for verdict in verdicts], as_json=False)
         for verdict in verdicts:
             for line in verdict.lines():
                 print(fitted(f"{verdict.task}: {line}"))
@@ -278,7 +283,7 @@ def show(run: RunFolder, as_json: AsJson = False) -> None:
     from runner.show import describe
     from runner.tables import fitted
 
-    page = describe(_run_folder(run), as_json=as_json)
+    page = describe(require_run_folder(run), as_json=as_json)
     print(page if as_json else fitted(page))
 
 
@@ -303,7 +308,7 @@ def images(
     from runner.images.build import ensure_images
 
     built = ensure_images(("agent", "evaluator"), rebuild=rebuild)
-    _print_rows([{"role": role, "image": image} for role, image in built.items()], as_json)
+    print_rows([{"role": role, "image": image} for role, image in built.items()], as_json)
 
 
 @app.command()
@@ -316,15 +321,16 @@ def demo(
     """Run the scripted agent on five phantom tasks. One of every published track, two tiers; no key, no GPU."""
     from runner.demo import demo_cells
     from runner.execute import Options, run_cell
+    from runner.progress import watching
 
     options = Options(runs_dir, data, sandbox.value)
     outcomes = []
     for cell in demo_cells():
-        with _watched(str(cell), quiet=as_json) as watch:
+        with watching(str(cell), quiet=as_json) as watch:
             outcomes.append(run_cell(cell, options, watch))
     from runner.listing import summary
 
-    _print_rows([summary(outcome.record) for outcome in outcomes], as_json)
+    print_rows([summary(outcome.record) for outcome in outcomes], as_json)
     if not as_json:
         print(
             f"\n{len(outcomes)} records under {runs_dir}\n"
@@ -335,77 +341,16 @@ def demo(
         raise typer.Exit(EXIT_UNSCORED)
 
 
-def _run_folder(run: Path) -> Path:
-    from runner.errors import UsageProblem
-
-    if not (run / "cell.json").is_file():
-        raise UsageProblem(f"{run} is not a run folder: expected a cell.json in it (see 'list runs')")
-    return run
-
-
-def _report(outcome: Outcome, as_json: bool) -> None:
-    from runner.listing import summary
-
-    record = outcome.record
-    if as_json:
-        print(
-            json.dumps(
-                {
-                    "state": outcome.state,
-                    "folder": str(outcome.folder),
-                    "record": record.model_dump(mode="json"),
-                }
-            )
-        )
-    else:
-        if outcome.state == "already":
-            print(f"already done: {outcome.folder}")
-        _print_rows([summary(record)], as_json=False)
-        print(
-            f"record: {outcome.folder / ('unscored.json' if outcome.state == 'unscored' else 'record.json')}"
-        )
-    if outcome.state == "unscored":
-        print(
-            f"not scored ({record.end_reason}): {record.end_detail}; run the same command again",
-            file=sys.stderr,
-        )
-        raise typer.Exit(EXIT_UNSCORED)
-
-
-def _watched(title: str, quiet: bool) -> Any:
-    from runner.progress import watching
-
-    return watching(title, quiet=quiet)
-
-
-def _print_rows(rows: Iterable[dict[str, Any]], as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(list(rows), indent=1, default=str))
-        return
-    from runner.tables import print_table
-
-    print_table(list(rows))
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    with contextlib.suppress(OSError):  # what cannot be printed must not take the exit code's place
-        if "--json" in sys.argv:
-            print(json.dumps({"error": message, "exit": code}), flush=True)
-    with contextlib.suppress(OSError):
-        print(f"error: {message}", file=sys.stderr)
-    sys.exit(code)
-
-
 def main() -> None:
     """Run the command line; what a user can cause ends in one line and an exit code, never in a traceback."""
     try:
         app()
     except Stopped as stopped:
-        _fail(f"stopped by {stopped}; the same command goes on or starts the run afresh", stopped.exit_code)
+        fail(f"stopped by {stopped}; the same command goes on or starts the run afresh", stopped.exit_code)
     except Exception as error:
         from runner.errors import exit_code_of, words_of
 
         code = exit_code_of(error)
         if code is None:
             raise
-        _fail(words_of(error), code)
+        fail(words_of(error), code)

@@ -16,6 +16,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from evaluator.files import sha256_file
+from evaluator.metrics.weights import WEIGHTS_VARIABLE, weights_folder
 from evaluator.report import TaskReport
 from evaluator.score import budget_for
 from runner.sandbox.base import AGENT_UID, Backend, ExecResult, Mount, SandboxDead, SandboxSpec
@@ -26,6 +27,7 @@ LEAST_SECONDS = 1800
 MEMORY_MB = 4096
 ATTEMPTS = 2
 REPORT_LIMIT = 256 * 1024 * 1024
+WEIGHTS = "/weights"
 
 
 class EvaluationFailed(Exception):
@@ -74,21 +76,7 @@ def _evaluate_once(
     started = time.monotonic()
     deadline = deadline_for(manifest)
     with _output_folder(scratch) as out:
-        spec = SandboxSpec(
-            role="evaluator",
-            run_id=run_id,
-            mounts=(
-                Mount(data / "public", "/data/public"),
-                Mount(data / "private", "/data/private"),
-                Mount(data / MANIFEST_NAME, f"/data/{MANIFEST_NAME}"),
-                Mount(submission, "/submission"),
-                Mount(out, "/out", writable=True),
-            ),
-            workdir="/out",
-            memory_mb=MEMORY_MB,
-            disk_mb=1024,
-            lease_seconds=deadline + 120,
-        )
+        spec = sandbox_of(run_id, data, submission, out, deadline)
         with backend.create(spec) as sandbox:
             result = sandbox.exec(_command(task), deadline=deadline)
             if result.exit_code != 0:
@@ -99,6 +87,29 @@ def _evaluate_once(
                 raise EvaluationFailed(f"no report: {error}") from None
         report = _checked(raw, task, manifest, data)
         return Evaluation(report, raw, _read_previews(out / "previews"), time.monotonic() - started)
+
+
+def sandbox_of(run_id: str, data: Path, submission: Path, out: Path, deadline: int) -> SandboxSpec:
+    """What the evaluator sees: data, references, the collected copy, and the lab's folder of metric models."""
+    weights = weights_folder()
+    models = (Mount(weights.resolve(), WEIGHTS),) if weights and weights.is_dir() else ()
+    return SandboxSpec(
+        role="evaluator",
+        run_id=run_id,
+        mounts=(
+            Mount(data / "public", "/data/public"),
+            Mount(data / "private", "/data/private"),
+            Mount(data / MANIFEST_NAME, f"/data/{MANIFEST_NAME}"),
+            Mount(submission, "/submission"),
+            Mount(out, "/out", writable=True),
+            *models,
+        ),
+        env={WEIGHTS_VARIABLE: WEIGHTS} if models else {},
+        workdir="/out",
+        memory_mb=MEMORY_MB,
+        disk_mb=1024,
+        lease_seconds=deadline + 120,
+    )
 
 
 def deadline_for(manifest: Manifest) -> int:

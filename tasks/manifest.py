@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, ValidationError
 
@@ -34,7 +35,7 @@ class Case(Strict):
 class Manifest(Strict):
     """What was staged, from where, and under which terms. Never mounted into the agent's sandbox."""
 
-    schema_version: int = 1
+    schema_version: Literal[1] = 1
     task: str
     release: Release
     seed: int

@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
 from evaluator.judge.spans import StageSpan
-from evaluator.report import Finite, Unit
+from evaluator.report import CaseStatus, Finite, TaskReport, Unit
 from evaluator.trace import EndReason
 from tasks.names import Network, Release, Tier, Track
 from tasks.schema import Strict
+
+SCHEMA_VERSION = 1
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 RunId = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.\-]{0,199}$")]
@@ -161,7 +163,7 @@ class CaseRecord(Strict):
     run_id: RunId
     task: Name
     case_id: str
-    status: Literal["scored", "missing", "invalid", "limit"]
+    status: CaseStatus
     score: Unit
     error_code: str | None
     metrics: dict[str, Finite | None]
@@ -191,10 +193,55 @@ def load_record(path: Path) -> RunRecord:
         The file is absent, truncated, of another schema version, or breaks the schema.
     """
     try:
-        return RunRecord.model_validate_json(path.read_bytes())
+        return parse_record(path.read_bytes(), str(path))
     except OSError as error:
         raise RecordError(f"{path}: {error.strerror}") from None
+
+
+def parse_record(text: str | bytes, where: str) -> RunRecord:
+    """The record in a JSON text; ``where`` names it in the error.
+
+    Raises
+    ------
+    RecordError
+        It is truncated, of another schema version, or breaks the schema.
+    """
+    return _parse(RunRecord, text, where)
+
+
+def parse_case(text: str | bytes, where: str) -> CaseRecord:
+    """The case in a JSON text; errors as in `parse_record`."""
+    return _parse(CaseRecord, text, where)
+
+
+def case_records(record: RunRecord, report: TaskReport) -> tuple[CaseRecord, ...]:
+    """The cases of a run as they are published, in the order of its report."""
+    return tuple(
+        CaseRecord(
+            run_id=record.run_id,
+            task=record.task,
+            case_id=case.case_id,
+            status=case.status,
+            score=case.score,
+            error_code=case.error.code if case.error else None,
+            metrics=case.metrics,
+            flags=case.flags,
+        )
+        for case in report.cases
+    )
+
+
+Form = TypeVar("Form", bound=Strict)
+
+
+def _parse(form: type[Form], text: str | bytes, where: str) -> Form:
+    try:
+        return form.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "record"
-        raise RecordError(f"{path}: {where}: {first['msg']}") from None
+        if first["loc"] == ("schema_version",):
+            raise RecordError(
+                f"{where}: schema version {first['input']!r}; this program reads version {SCHEMA_VERSION}, update it"
+            ) from None
+        field = ".".join(str(part) for part in first["loc"]) or "record"
+        raise RecordError(f"{where}: {field}: {first['msg']}") from None

@@ -1,19 +1,32 @@
-"""Entry of the Hugging Face Space, and of ``python app.py`` on a local folder of runs."""
+"""Entry of the Hugging Face Space, and of ``python app.py`` on results of your own."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
-
-from space.app import build
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Show run records as a leaderboard.")
-    parser.add_argument("--results", type=Path, default=Path("runs"), help="folder of runs (default: runs)")
+    parser = argparse.ArgumentParser(description="Show results as a leaderboard that can be drilled into.")
+    parser.add_argument("--results", default="runs", metavar="DIR|REPO[@SHA]",
+                        help="folder of runs, or results dataset on the Hub (default: runs)")  # fmt: skip
+    parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=7860)
     arguments = parser.parse_args()
-    build(arguments.results).launch(server_port=arguments.port)
+
+    import uvicorn
+
+    from space.app import build_app
+    from space.refresh import Refresher
+    from space.site import Site
+    from space.source import FolderSource, SourceError
+
+    try:
+        results = Refresher(FolderSource(Path(arguments.results)))
+    except SourceError as error:
+        sys.exit(f"error: {error}")
+    uvicorn.run(build_app(Site(results)), host=arguments.host, port=arguments.port, log_level="warning")
 
 
 if __name__ == "__main__":

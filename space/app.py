@@ -1,45 +1,51 @@
-"""The Space's page over a folder of run records."""
+"""The app: pages behind one address each, files and downloads beside them."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+import importlib
+import importlib.util
 
 import gradio as gr
-import pandas as pd
+from fastapi import FastAPI, Request
+from fastapi.responses import RedirectResponse, Response
+from starlette.middleware.base import RequestResponseEndpoint
 
-from space.board import board_of, leaderboard, read_results
+from space.files import add_files
+from space.look import CSS, HEAD, theme
+from space.pages import PAGES, Page
+from space.site import HOME, Site
 
-INTRO = """# AutoMedBench
-Agents that do medical-AI research, run isolated and scored offline. OVERALL = (AGENTIC + TASK) / 2, all values x100;
-S1 Plan, S2 Setup, S3 Validate, S4 Inference, S5 Submit. A dash is a missing value, never a zero."""
+
+def build_app(site: Site) -> FastAPI:
+    """The whole Space as one ASGI application."""
+    app = FastAPI(title="AutoMedBench", docs_url=None, redoc_url=None, openapi_url=None)
+    app.middleware("http")(_view_to_path)
+    add_files(app, site)
+    blocks = build_blocks(site)
+    mounted: FastAPI = gr.mount_gradio_app(
+        app, blocks, "/", theme=theme(), css=CSS, head=HEAD, footer_links=["api"], show_error=False, ssr_mode=False
+    )  # fmt: skip
+    return mounted
 
 
-def build(results: Path) -> gr.Blocks:
-    """The page; records are read again at every visit and every change of the board."""
+def build_blocks(site: Site) -> gr.Blocks:
+    pages = [page for page in PAGES if importlib.util.find_spec(f"space.pages.{page.view}")]
+    home, *others = pages
+    with gr.Blocks(title="AutoMedBench", analytics_enabled=False) as blocks:
+        _build(home, site)
+    for page in others:
+        with blocks.route(page.title, f"/{page.view}", show_in_navbar=page.listed):
+            _build(page, site)
+    return blocks
 
-    def boards() -> Any:
-        names = sorted({board_of(record) for record in read_results(results).records})
-        return gr.update(choices=names, value=names[0] if names else None)
 
-    def table(board: str | None) -> tuple[pd.DataFrame, str]:
-        found = read_results(results)
-        shown = tuple(record for record in found.records if board_of(record) == board)
-        frame = pd.DataFrame(leaderboard(shown)).astype(object)
-        frame = frame.where(frame.notna(), "-")
-        problems = "\n".join(f"- `{line}`" for line in found.problems)
-        note = (
-            f"{len(shown)} runs on this board."
-            if shown
-            else f"No records under the results folder for {board or 'any board'}."
-        )
-        return frame, f"{note}\n\nRecords that could not be read:\n{problems}" if problems else note
+def _build(page: Page, site: Site) -> None:
+    importlib.import_module(f"space.pages.{page.view}").build(site)
 
-    with gr.Blocks(title="AutoMedBench", analytics_enabled=False) as page:
-        gr.Markdown(INTRO)
-        board = gr.Dropdown(label="Board (runs on different ones are never mixed)", choices=[])
-        rows = gr.Dataframe(label="Leaderboard", interactive=False, pinned_columns=1)
-        note = gr.Markdown()
-        page.load(boards, outputs=board).then(table, inputs=board, outputs=[rows, note])
-        board.change(table, inputs=board, outputs=[rows, note])
-    return page
+
+async def _view_to_path(request: Request, call_next: RequestResponseEndpoint) -> Response:
+    """``/?view=run&run=...``, the form that survives the frame of a Space's page, goes to ``/run?run=...``."""
+    view = request.query_params.get("view")
+    if request.method == "GET" and request.url.path == "/" and view in {page.view for page in PAGES} - {HOME}:
+        return RedirectResponse(f"./{view}?{request.url.remove_query_params('view').query}")
+    return await call_next(request)

@@ -83,6 +83,7 @@ class CellFile(Strict):
     cpu_count: int
     memory_mb: int
     gpus: tuple[str, ...] = ()
+    gpu_devices: tuple[str, ...] = ()
 
 
 Form = TypeVar("Form", bound=Strict)

@@ -27,7 +27,7 @@ from runner.errors import EnvironmentProblem, UsageProblem
 from runner.evaluate import EvaluationFailed
 from runner.judges import Judge, RulesJudge, load_judge
 from runner.limits import Budget
-from runner.provenance import code_digest, hardware, harness_version
+from runner.provenance import code_digest, gpus, hardware, harness_version
 from runner.sandbox import BackendName, choose_backend
 from runner.sandbox.base import AGENT_UID, Backend, Mount, SandboxDead, SandboxSpec
 from runner.seal import assemble_record
@@ -52,6 +52,8 @@ class Options:
     agents_file: Path | None = None
     judge: str = "rules"
     judges_file: Path | None = None
+    gpus: tuple[str, ...] | None = None
+    """Device ids that the agent gets; None: all that there are."""
 
 
 def run_cell(cell: Cell, options: Options, watch: Watch | None = None) -> Outcome:
@@ -65,7 +67,7 @@ def run_cell(cell: Cell, options: Options, watch: Watch | None = None) -> Outcom
         No sandbox, no staged data, no key, no room on the disk.
     """
     profile = require_agent(cell.agent, options.agents_file)
-    limits = _limits(load_task(cell.task), options)
+    limits = effective_limits(load_task(cell.task), options)
     folder = cell.folder(options.runs)
     with locked(folder):
         done = is_done(folder)
@@ -110,7 +112,7 @@ def _require_same_request(
         )
 
 
-def _limits(task: Task, options: Options) -> Limits:
+def effective_limits(task: Task, options: Options) -> Limits:
     """The task's limits with those that were asked for in their place."""
     try:
         return Limits.model_validate({**task.limits.model_dump(), **(options.limits or {})})
@@ -144,6 +146,7 @@ def prepare(cell: Cell, agent: Agent, options: Options, backend: Backend, limits
         limits=limits,
         network=options.network,
     )
+    devices = [gpu for gpu in gpus() if options.gpus is None or gpu.uuid in options.gpus]
     folder = cell.folder(options.runs)
     require_readable(data)
     require_room(folder.parent)
@@ -172,7 +175,8 @@ def prepare(cell: Cell, agent: Agent, options: Options, backend: Backend, limits
         price_source=agent.price_source,
         cpu_count=hardware().cpu_count,
         memory_mb=hardware().memory_mb,
-        gpus=hardware().gpus,
+        gpus=tuple(gpu.name for gpu in devices),
+        gpu_devices=tuple(gpu.uuid for gpu in devices),
     )
     _make_workspace(folder / files.WORKSPACE)
     write_atomic(folder / files.BRIEF, brief.text)
@@ -206,7 +210,7 @@ def run_agent(prepared: Prepared, agent: Agent, backend: Backend, watch: Watch |
         disk_mb=limits.disk_mb,
         # Provider waiting does not count as working time, so the lease leaves room for as much of it again.
         lease_seconds=2 * limits.wall_seconds + 600,
-        gpus=cell.gpus,
+        gpus=cell.gpu_devices,
     )
     ended: EndReason | None = None
     try:

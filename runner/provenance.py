@@ -49,13 +49,23 @@ class Hardware:
 @functools.cache
 def hardware() -> Hardware:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1024 * 1024)
-    return Hardware(cpu_count=os.cpu_count() or 1, memory_mb=memory, gpus=_gpu_names())
+    return Hardware(cpu_count=os.cpu_count() or 1, memory_mb=memory, gpus=tuple(gpu.name for gpu in gpus()))
 
 
-def _gpu_names() -> tuple[str, ...]:
+@dataclass(frozen=True)
+class Gpu:
+    """One device, by the id that names it on every machine and the model's name."""
+
+    uuid: str
+    name: str
+
+
+@functools.cache
+def gpus() -> tuple[Gpu, ...]:
+    """The devices of this machine, as ``nvidia-smi`` lists them."""
     try:
         listing = subprocess.run(
-            ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
+            ["nvidia-smi", "--query-gpu=uuid,name", "--format=csv,noheader"],
             capture_output=True,
             text=True,
             timeout=10,
@@ -63,8 +73,7 @@ def _gpu_names() -> tuple[str, ...]:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ()
-    return (
-        tuple(line.strip() for line in listing.stdout.splitlines() if line.strip())
-        if listing.returncode == 0
-        else ()
-    )
+    if listing.returncode != 0:
+        return ()
+    pairs = (line.partition(",") for line in listing.stdout.splitlines() if line.strip())
+    return tuple(Gpu(uuid.strip(), name.strip()) for uuid, _, name in pairs)

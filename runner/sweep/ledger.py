@@ -49,7 +49,7 @@ class Book:
     """The whole ledger, read: cells by key, and the totals over all attempts."""
 
     cells: dict[str, CellState] = field(default_factory=dict)
-    spend: Spend = Spend()
+    spend: Spend = field(default_factory=Spend)
     spend_by_agent: dict[str, Spend] = field(default_factory=dict)
     own_seconds: float = 0.0
     first_at: str = ""

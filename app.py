@@ -11,6 +11,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Show results as a leaderboard that can be drilled into.")
     parser.add_argument("--results", default="runs", metavar="DIR|REPO[@SHA]",
                         help="folder of runs, or results dataset on the Hub (default: runs)")  # fmt: skip
+    parser.add_argument("--data", type=Path, metavar="DIR",
+                        help="folder of staged data that cases are drawn from, where their terms allow it")  # fmt: skip
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=7860)
     arguments = parser.parse_args()
@@ -26,7 +28,7 @@ def main() -> None:
         results = Refresher(FolderSource(Path(arguments.results)))
     except SourceError as error:
         sys.exit(f"error: {error}")
-    uvicorn.run(build_app(Site(results)), host=arguments.host, port=arguments.port, log_level="warning")
+    uvicorn.run(build_app(Site(results, arguments.data)), host=arguments.host, port=arguments.port, log_level="warning")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -24,8 +25,10 @@ HOME = "leaderboard"
 class Site:
     """One Space over one source of results."""
 
-    def __init__(self, data: Callable[[], Snapshot]) -> None:
+    def __init__(self, data: Callable[[], Snapshot], staged: Path | None = None) -> None:
+        """``staged``: folder of staged data (``<release>/<task>/...``) that cases may be drawn from."""
         self._data = data
+        self.staged = staged
         self.theme: Palette = PALETTE
 
     def data(self) -> Snapshot:

@@ -1,0 +1,160 @@
+"""Label maps over the scan: contours, fill, or where two of them agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from evaluator.readers.nifti import Volume
+from space.markup import el
+from space.viewer.canvas import (
+    AXIS,
+    FALSE,
+    HIT,
+    MISSED,
+    Colours,
+    Layer,
+    Mask,
+    Plane,
+    Point,
+    Size,
+    agreement,
+    colour_of,
+    cut,
+    filled,
+    grey,
+    in_colour,
+    legend,
+    outlined,
+    panel_size,
+    picture,
+    resized,
+    scaled,
+    window_of,
+)
+from space.viewer.case import CaseView, Side
+from space.viewer.look import AGREEMENT, CONTOURS, Look
+from space.viewer.panels import absent, columns, figure
+from tasks.schema import MaskOutput, Target
+
+MAX_TARGETS = 8
+"""Structures drawn at once: so many colours can be told apart."""
+LARGE, SMALL = 460, 300
+
+
+def target_names(view: CaseView) -> list[str]:
+    """The structures that can be chosen."""
+    assert isinstance(view.task.output, MaskOutput)
+    return [target.name for target in view.task.output.targets]
+
+
+def focus(view: CaseView) -> Point:
+    """Where the planes cut most of what the reference, else the first run, has found; else the middle."""
+    sides = [side for side in (view.reference, *view.drawable) if side is not None]
+    for side in sides:
+        labels = max(side.output.values(), key=lambda volume: int(np.count_nonzero(volume.data))).data
+        if labels.any():
+            x, y, z = (
+                int(np.count_nonzero(labels, axis=others).argmax()) for others in ((1, 2), (0, 2), (0, 1))
+            )
+            return x, y, z
+    shape = _grid(view).data.shape
+    return shape[0] // 2, shape[1] // 2, shape[2] // 2
+
+
+def show(view: CaseView, look: Look) -> Markup:
+    """Every side with the chosen structures, in the chosen planes."""
+    targets = _chosen(view, look)
+    figures = [_figure(view, side, look, targets) if side.output else absent(side) for side in view.sides]
+    return el("div", _legend(view, look, targets), columns(figures, view))
+
+
+def _chosen(view: CaseView, look: Look) -> list[Target]:
+    assert isinstance(view.task.output, MaskOutput)
+    wanted = [
+        target for target in view.task.output.targets if not look.targets or target.name in look.targets
+    ]
+    return wanted[:MAX_TARGETS]
+
+
+def _grid(view: CaseView) -> Volume:
+    if view.given is not None:
+        given: Volume = view.given
+        return given
+    volume: Volume = next(iter(view.drawable[0].output.values()))
+    return volume
+
+
+def _figure(view: CaseView, side: Side, look: Look, targets: Sequence[Target]) -> Markup:
+    longest = LARGE if len(look.planes) == 1 else SMALL
+    pictures = [_panel(view, side, look, targets, plane, longest) for plane in look.planes]
+    return figure(side, el("div", pictures, class_="amb-planes"))
+
+
+def _panel(
+    view: CaseView, side: Side, look: Look, targets: Sequence[Target], plane: Plane, longest: int
+) -> Markup:
+    grid = _grid(view)
+    size = panel_size(grid.data.shape, grid.spacing, plane, longest)
+    place = look.place[AXIS[plane]]
+    scan = _scan(view, look, plane, place, size)
+    against = _against(view, side)
+    if look.layer == AGREEMENT and against is not None:
+        layers = _agreement(side, against, targets, plane, place, size)
+        drawn, what = filled(scan, layers, look.opacity), f"agreement of {side.name} with {against.name}"
+    else:
+        layers = [
+            Layer(scaled(mask, size), colour_of(number))
+            for number, mask in enumerate(_masks(side, targets, plane, place))
+        ]
+        draw = outlined if look.layer in (CONTOURS, AGREEMENT) else filled
+        names = ", ".join(target.name for target in targets)
+        drawn, what = draw(scan, layers, look.opacity), f"{look.layer} of {names} by {side.name}"
+    alt = f"{plane} slice {place + 1} of {grid.data.shape[AXIS[plane]]}, {what}"
+    return picture(drawn, alt, class_="amb-slice")
+
+
+def _scan(view: CaseView, look: Look, plane: Plane, place: int, size: Size) -> Colours:
+    if view.given is None:
+        return np.zeros((size[1], size[0], 3), np.uint8)
+    words = f"{view.task.title} {view.task.modality}"
+    window = window_of(view.given.data, words, look.window)
+    return in_colour(resized(grey(cut(view.given.data, plane, place), window), size))
+
+
+def _masks(side: Side, targets: Sequence[Target], plane: Plane, place: int) -> list[Mask]:
+    cuts: dict[str, Any] = {}
+    for target in targets:
+        if target.file not in cuts:
+            cuts[target.file] = cut(side.output[target.file].data, plane, place)
+    return [np.isin(cuts[target.file], target.ids) for target in targets]
+
+
+def _against(view: CaseView, side: Side) -> Side | None:
+    """What a side's agreement is held against: the reference, without one the first run; nothing for that itself."""
+    other = view.reference or next(iter(view.drawable), None)
+    return None if other is None or other is side else other
+
+
+def _agreement(
+    side: Side, other: Side, targets: Sequence[Target], plane: Plane, place: int, size: Size
+) -> list[Layer]:
+    ours, theirs = (_masks(one, targets, plane, place) for one in (side, other))
+    return [
+        Layer(scaled(layer.mask, size), layer.colour)
+        for pair in zip(ours, theirs, strict=True)
+        for layer in agreement(*pair)
+    ]
+
+
+def _legend(view: CaseView, look: Look, targets: Sequence[Target]) -> Markup:
+    other = view.reference or next(iter(view.drawable), None)
+    if look.layer == AGREEMENT and other is not None:
+        name = other.name
+        return legend(
+            [("both", HIT), (f"not in {name} (false)", FALSE), (f"only in {name} (missed)", MISSED)]
+        )
+    return legend([(target.name, colour_of(number)) for number, target in enumerate(targets)])

@@ -95,11 +95,9 @@ def load_case(task: Task, case_id: str, handed: Sequence[Handed], staged: Staged
     """Read one case of several runs. Whatever cannot be read or is too large becomes a side's ``fault``."""
     given, note = None, ""
     if staged is not None:
+        public = staged.public / case_id
         try:
-            given = _cached(
-                ("given", task.id, staged.public / case_id),
-                lambda: read_given(task, staged, case_id, MAX_VOXELS),
-            )
+            given = _cached(("given", task.id, public), lambda: read_given(task, public, MAX_VOXELS))
         except (ReferenceMissing, ReadError, TooLarge) as error:
             note, staged = f"The input cannot be shown: {error}", None
     sides = [_side(task, case_id, one, staged, given) for one in handed]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 import zipfile
 import zlib
 from pathlib import Path
@@ -79,12 +80,12 @@ def read_arrays(path: Path, *, max_elements: int = MAX_ELEMENTS) -> dict[str, ND
                             "bad_format", f"{path.name} packs its members in a way that NumPy does not"
                         )
                     with archive.open(member) as stream:
-                        arrays[key] = _read_npy(stream, f"{path.name}:{key[:40]}", left, None)  # type: ignore[arg-type]
+                        arrays[key] = _read_npy(stream, f"{path.name}:{key[:40]!r}", left, None)  # type: ignore[arg-type]
                     left -= arrays[key].size
         except EOFError:
             raise ReadError("truncated", f"{path.name} ends inside a member") from None
-        except (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, OSError) as error:
-            raise ReadError("corrupt", f"{path.name} cannot be unpacked: {error}") from None
+        except (zipfile.BadZipFile, zlib.error, RuntimeError, OSError, ValueError, struct.error) as error:
+            raise ReadError("corrupt", f"{path.name} cannot be unpacked: {str(error)[:200]}") from None
     return arrays
 
 
@@ -99,13 +100,16 @@ def _read_npy(
             "unsupported_dtype", f"{name} has dtype {str(dtype)[:40]}; expected integers or real floats"
         )
     if any(size < 0 for size in shape):
-        raise ReadError("bad_format", f"{name} has the impossible shape {shape}")
+        raise ReadError("bad_format", f"{name} has the impossible shape {str(shape)[:80]}")
     if math.prod(shape) > max_elements:
         raise ReadError(
-            "too_large", f"{name} claims shape {shape}, at most {max_elements} elements are accepted"
+            "too_large",
+            f"{name} claims shape {str(shape)[:80]}, at most {max_elements} elements are accepted",
         )
     if expected_shape is not None and shape != tuple(expected_shape):
-        raise ReadError("wrong_shape", f"{name} has shape {shape}, expected {tuple(expected_shape)}")
+        raise ReadError(
+            "wrong_shape", f"{name} has shape {str(shape)[:80]}, expected {tuple(expected_shape)}"
+        )
     data = np.empty(math.prod(shape), dtype=dtype)
     _fill(stream, data.view(np.uint8).data, name)
     data = data.astype(dtype.newbyteorder("="), copy=False)

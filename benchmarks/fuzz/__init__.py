@@ -1,0 +1,1 @@
+"""Fuzzing of everything that reads what a stranger wrote: ``python -m benchmarks.fuzz``."""

@@ -184,6 +184,17 @@ class Submit(_Event):
     accepted: bool
 
 
+class PolicySign(_Event):
+    """What was seen of training, and what followed. ``noted`` decides nothing; ``ended`` comes right before the end."""
+
+    type: Literal["policy"] = "policy"
+    turn: int
+    call: str
+    sign: Literal["gradient_steps", "training_code", "gpu_pattern"]
+    action: Literal["noted", "warned", "ended"]
+    detail: str = ""
+
+
 class LimitHit(_Event):
     type: Literal["limit"] = "limit"
     limit: Literal["time", "turns", "tokens", "cost"]
@@ -203,7 +214,17 @@ class End(_Event):
 
 
 Event = Annotated[
-    RunStarted | Reply | Exec | Files | ToolError | ProviderError | Elided | Submit | LimitHit | End,
+    RunStarted
+    | Reply
+    | Exec
+    | Files
+    | ToolError
+    | ProviderError
+    | Elided
+    | Submit
+    | PolicySign
+    | LimitHit
+    | End,
     Field(discriminator="type"),
 ]
 

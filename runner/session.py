@@ -13,9 +13,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from evaluator.submission import missing_outputs
-from evaluator.trace import Call, End, EndReason, Event, Exec, Reply, RunStarted, Submit, ToolError, Usage
+from evaluator.trace import (
+    Call,
+    End,
+    EndReason,
+    Event,
+    Exec,
+    PolicySign,
+    Reply,
+    RunStarted,
+    Submit,
+    ToolError,
+    Usage,
+)
 from runner.answers import MISSING_LISTED, TRACE_BYTES, clip, exec_answer, refusal_answer
 from runner.limits import Budget
+from runner.policy import WARNING, PolicyWatch
 from runner.sandbox.base import ExecResult, Sandbox, SandboxDead
 from runner.tools import MAX_ARGUMENT_BYTES, ExecuteCode, Language, Malformed, SubmitResults, parse_call
 from runner.trace import TraceWriter, plain
@@ -71,6 +84,10 @@ class Session:
         Written to the trace as its first event.
     watch : Watch, optional
         Called after every event.
+    before_call : str
+        Shell text that runs inside before every call.
+    policy : PolicyWatch, optional
+        Looks for training after every call.
 
     Attributes
     ----------
@@ -92,6 +109,8 @@ class Session:
         *,
         cell: CellFile | None = None,
         watch: Watch | None = None,
+        before_call: str = "",
+        policy: PolicyWatch | None = None,
     ) -> None:
         self.task = task
         self.brief = brief
@@ -103,6 +122,8 @@ class Session:
         self._trace = trace
         self._outputs = workspace / OUTPUT_ROOT
         self._watch = watch
+        self._before_call = before_call
+        self._policy = policy
         self._malformed = 0
         self._text_only = 0
         self._refused = False
@@ -239,14 +260,34 @@ class Session:
             return self._over(call.id)
         self.record(self._exec_event(call, result))
         self.record(self._workspace.look(self.budget.turns, call.id))
-        return ToolReply(call.id, exec_answer(result, deadline, self.budget), is_error=False)
+        note = self._note_of_policy(call)
+        return ToolReply(call.id, exec_answer(result, deadline, self.budget) + note, is_error=False)
+
+    def _note_of_policy(self, call: ExecuteCode) -> str:
+        """What the agent is told about training, if anything; a second breach ends the run."""
+        note = ""
+        for sign in self._policy.after_call(call.language, call.code) if self._policy else ():
+            self.record(
+                PolicySign(
+                    turn=self.budget.turns,
+                    call=call.id,
+                    sign=sign.sign,
+                    action=sign.action,
+                    detail=sign.detail,
+                )
+            )
+            if sign.action == "warned":
+                note = f"\n{WARNING}"
+            elif sign.action == "ended":
+                self.end(EndReason.POLICY, sign.detail)
+        return note
 
     def _argv(self, language: Language) -> list[str]:
         self._calls += 1
         suffix, program = ("py", "python") if language == "python" else ("sh", "bash")
         path = f"/tmp/calls/call-{self._calls:04d}.{suffix}"
         setup = _PYTHON if language == "python" else ""
-        return ["/bin/sh", "-c", setup + _RUN, "sh", path, program, path]
+        return ["/bin/sh", "-c", self._before_call + setup + _RUN, "sh", path, program, path]
 
     def _exec_event(self, call: ExecuteCode, result: ExecResult) -> Exec:
         return Exec(

@@ -6,6 +6,6 @@ what executed code looks like are noted and decide nothing. See ``docs/policy.md
 
 from __future__ import annotations
 
-from runner.policy.watch import PolicyWatch, Sign, policy_watch
+from runner.policy.watch import WARNING, PolicyWatch, Sign, policy_watch
 
-__all__ = ["PolicyWatch", "Sign", "policy_watch"]
+__all__ = ["WARNING", "PolicyWatch", "Sign", "policy_watch"]

@@ -62,6 +62,9 @@ class TaskReport(Strict):
         description="No output present that is unreadable or breaks the contract, and at least one present"
     )
     aggregates: dict[str, Finite | None] = Field(default={})
+    flags: tuple[str, ...] = Field(
+        default=(), description="Signs of contamination seen in any case; evidence, never a verdict"
+    )
     cases: tuple[CaseResult, ...]
     manifest_sha256: str
     versions: dict[str, str] = Field(default={})

@@ -30,6 +30,8 @@ EVALUATION = ".evaluation"
 """Where the evaluator writes while it runs; gone afterwards."""
 REPORT = "report.json"
 JUDGEMENT = "judgement.json"
+DOWNLOADS = "downloads.jsonl"
+"""Requests through the proxy of ``--network allowlist``; absent when there were none."""
 PREVIEWS = "previews"
 MANIFEST = "manifest.json"
 """Of the submission: what was collected, and what was refused."""
@@ -70,6 +72,7 @@ class CellFile(Strict):
     created_at: datetime
     limits: Limits
     network: Network
+    watch_training: bool = False
     sandbox: str
     agent_environment: str
     harness_version: str

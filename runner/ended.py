@@ -223,6 +223,7 @@ def _require_unchanged(folder: Path) -> None:
     sealed = {
         files.CELL: record.cell_sha256,
         files.TRACE: record.trace_sha256,
+        files.DOWNLOADS: record.downloads_sha256,
         submission: record.submission_sha256,
     }
     for name, digest in sealed.items():

@@ -11,10 +11,11 @@ from evaluator.files import sha256_file
 from evaluator.judge.judgement import Judgement
 from evaluator.judge.spans import StageSpan
 from evaluator.report import TaskReport
-from evaluator.trace import End, EndReason
+from evaluator.trace import End, EndReason, PolicySign, iter_trace
 from hf_datasets.records import ItemScore, RunLimits, RunRecord
 from runner import cell as files
 from runner.cell import CellFile
+from runner.egress.ledger import downloads_of
 from runner.provenance import Hardware
 from tasks.schema import Task
 
@@ -66,6 +67,7 @@ def assemble_record(run: Sealed, end_reason_detail: str | None = None) -> RunRec
     cell, end, report, judgement = run.cell, run.end, run.report, run.judgement
     panel = judgement.panel if judgement else None
     scores = score(run)
+    downloads = downloads_of(run.folder / files.DOWNLOADS)
     # The end of the run, not the time of sealing: a record can be assembled again, bit for bit.
     finished = cell.created_at.astimezone(UTC) + timedelta(seconds=end.wall_seconds)
     return RunRecord(
@@ -134,6 +136,11 @@ def assemble_record(run: Sealed, end_reason_detail: str | None = None) -> RunRec
         gpus=cell.gpus,
         hardware_class=Hardware(cell.cpu_count, cell.memory_mb, cell.gpus).hardware_class,
         data_revision=cell.data_revision,
+        policy_warnings=_warnings(run.folder / files.TRACE),
+        flags=tuple(sorted({*(report.flags if report else ()), *downloads.flags})),
+        downloads=downloads.requests,
+        downloaded_bytes=downloads.received,
+        downloads_sha256=_digest(run.folder / files.DOWNLOADS),
         cell_sha256=sha256_file(run.folder / files.CELL),
         trace_sha256=sha256_file(run.folder / files.TRACE),
         submission_sha256=_digest(run.folder / files.SUBMISSION / files.MANIFEST),
@@ -152,6 +159,10 @@ def _items(judgement: Judgement | None) -> tuple[ItemScore, ...]:
         )
         for item in judgement.items
     )
+
+
+def _warnings(trace: Path) -> int:
+    return sum(isinstance(event, PolicySign) and event.action == "warned" for event in iter_trace(trace))
 
 
 def _digest(path: Path) -> str | None:

@@ -33,7 +33,7 @@ PORT = 3128
 
 # Looked up in the kernel's table, which costs a millisecond; a Python that would find the port taken costs twenty.
 _START = (
-    f"grep -qs ' 0100007F:{PORT:04X} 00000000:0000 0A ' /proc/net/tcp || python3 -IS {INSIDE}/{FORWARDER}; "
+    f"grep -qs ' 0100007F:{PORT:04X} 00000000:0000 0A ' /proc/net/tcp || python3 -IS {INSIDE}/{FORWARDER} </dev/null; "
 )
 
 

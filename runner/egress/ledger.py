@@ -6,17 +6,21 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
 from runner.egress.rules import Rule
+from runner.errors import UsageProblem
 from runner.trace import plain
 from tasks.schema import Strict
 
 MOST_LINES = 20_000
 LONGEST = 400
+LABELS_ASKED_FOR = "label_source_asked"
+"""Flag of a run that asked for a place where its task's data and labels lie, and was refused."""
 
 Count = Annotated[int, Field(ge=0)]
 
@@ -104,7 +108,7 @@ def read_ledger(path: Path) -> Iterator[Download]:
 
     Raises
     ------
-    ValueError
+    UsageProblem
         A line before the last is no request.
     """
     if not path.is_file():
@@ -116,7 +120,28 @@ def read_ledger(path: Path) -> Iterator[Download]:
             except ValidationError as error:
                 if not line.endswith(b"\n"):
                     return
-                raise ValueError(f"{path}:{number}: {error.errors()[0]['msg']}") from None
+                raise UsageProblem(f"{path}:{number} is damaged: {error.errors()[0]['msg']}") from None
+
+
+@dataclass(frozen=True)
+class Downloads:
+    """What a run's log comes to: requests that left the sandbox, bytes that came in, signs of a search for labels."""
+
+    requests: int = 0
+    received: int = 0
+    flags: tuple[str, ...] = ()
+
+
+def downloads_of(path: Path) -> Downloads:
+    """The sum of a log; of nothing where there is none."""
+    requests, received, flags = 0, 0, set()
+    for entry in read_ledger(path):
+        if entry.verdict == "allowed":
+            requests += max(1, entry.more)
+            received += entry.received
+        if entry.rule == "labels":
+            flags.add(LABELS_ASKED_FOR)
+    return Downloads(requests, received, tuple(sorted(flags)))
 
 
 def _clipped(entry: Download) -> Download:

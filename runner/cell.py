@@ -17,7 +17,7 @@ from typing import Literal, TypeVar
 from pydantic import ValidationError
 
 from hf_datasets.records import Name, RunId
-from runner.errors import EnvironmentProblem, UsageProblem
+from runner.errors import Busy, EnvironmentProblem, NoRoom, UsageProblem
 from tasks.names import Network, Release, Tier
 from tasks.schema import Limits, Strict
 
@@ -121,34 +121,69 @@ def locked(folder: Path) -> Iterator[None]:
 
     Raises
     ------
-    UsageProblem
+    Busy
         Another living process holds it.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     path = folder.with_name(f".{folder.name}.lock")
-    with path.open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            holder = file.read().strip() or "unknown"
-            raise UsageProblem(
+    with held(path) as holder:
+        if holder is not None:
+            raise Busy(
                 f"{folder} is being run by process {holder}; wait for it or choose another --repeat"
             ) from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
         yield
+
+
+@contextlib.contextmanager
+def held(path: Path, note: str = "") -> Iterator[str | None]:
+    """Hold a lock file, which is removed afterwards; where another process holds it, yield its note instead of None.
+
+    The note, the pid if none is given, is for people. Whoever removes the file still holds its lock, and whoever got
+    the lock of a file that was removed meanwhile tries again with the new one.
+    """
+    while True:
+        with path.open("a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                yield file.read().strip() or "unknown"
+                return
+            if not _is_file(file.fileno(), path):
+                continue
+            file.truncate(0)
+            file.write(note or str(os.getpid()))
+            file.flush()
+            try:
+                yield None
+            finally:
+                path.unlink(missing_ok=True)
+            return
+
+
+def _is_file(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def set_aside(folder: Path) -> int:
     """Keep an unfinished or unscored attempt as ``<folder>.attemptN`` and return the number of the next attempt."""
+    remove_halves(folder)
     attempts = [_attempt_number(path) for path in folder.parent.glob(f"{folder.name}.attempt*")]
     last = max(attempts, default=0)
     if folder.exists():
         last += 1
         folder.rename(folder.with_name(f"{folder.name}.attempt{last}"))
     return last + 1
+
+
+def remove_halves(folder: Path) -> None:
+    """Remove the temporary files that a killed writer left in a run folder; they were never part of it."""
+    for path in folder.glob(".*.*.*"):
+        if path.is_file() and not path.is_symlink():
+            path.unlink()
 
 
 def _attempt_number(path: Path) -> int:
@@ -161,9 +196,7 @@ def require_room(folder: Path, megabytes: int = 200) -> None:
     status = os.statvfs(folder)
     free = status.f_bavail * status.f_frsize // (1024 * 1024)
     if free < megabytes:
-        raise EnvironmentProblem(
-            f"{folder}: {free} MiB free, at least {megabytes} needed; free some space and run again"
-        )
+        raise NoRoom(f"{folder}: {free} MiB free, at least {megabytes} needed; free some space and run again")
 
 
 def require_readable(data: Path) -> None:

@@ -27,6 +27,14 @@ class EnvironmentProblem(Problem):
     exit_code = 3
 
 
+class Busy(UsageProblem):
+    """Another living process works on the same thing."""
+
+
+class NoRoom(EnvironmentProblem):
+    """The disk is full, or nearly."""
+
+
 def words_of(error: BaseException) -> str:
     """The error as one line; an operating system's error begins with the file it is about."""
     if isinstance(error, OSError) and error.strerror:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +22,17 @@ from runner import cell as files
 from runner.agents import load_agent, require_agent
 from runner.agents.base import Agent
 from runner.agents.profiles import EndpointProfile, Profile
-from runner.cell import Cell, CellFile, is_done, locked, read_form, require_readable, require_room, set_aside
+from runner.cell import (
+    Cell,
+    CellFile,
+    is_done,
+    locked,
+    read_form,
+    remove_halves,
+    require_readable,
+    require_room,
+    set_aside,
+)
 from runner.ended import Outcome, Run, end_of, staged_folder, staged_manifest
 from runner.errors import EnvironmentProblem, UsageProblem
 from runner.evaluate import EvaluationFailed
@@ -47,7 +58,7 @@ class Options:
     runs: Path
     data: Path
     sandbox: BackendName = "auto"
-    network: Network = "none"
+    network: Network = "allowlist"
     limits: dict[str, float | int] | None = None
     agents_file: Path | None = None
     judge: str = "rules"
@@ -70,6 +81,7 @@ def run_cell(cell: Cell, options: Options, watch: Watch | None = None) -> Outcom
     limits = effective_limits(load_task(cell.task), options)
     folder = cell.folder(options.runs)
     with locked(folder):
+        remove_halves(folder)
         done = is_done(folder)
         finished = done or agent_has_finished(folder)
         if finished:

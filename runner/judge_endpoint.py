@@ -12,6 +12,7 @@ from typing import Any
 from evaluator.judge.llm import LlmJudge, LlmSettings
 from evaluator.judge.panel import Answer, NoAnswer
 from evaluator.judge.prompt import Message, Schema
+from runner.agents.gate import FREE, admit
 from runner.agents.patience import Patience
 from runner.agents.provider import Failure, Provider
 from runner.judges import JudgeProfile
@@ -68,9 +69,10 @@ class JudgeEndpoint:
         fields = _fields(self._profile, schema)
         while True:
             self._pace.wait()
+            ticket = admit(self._profile, request) or FREE
             started = time.monotonic()
             try:
-                completion = self._provider.ask(request, self._profile.request_seconds, fields)
+                completion = self._provider.ask(request, self._profile.request_seconds, fields, ticket)
             except Failure as failure:
                 patience.tries += 1
                 wait = patience.next_wait(failure, math.inf, random.random())

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from evaluator.trace import Elided, EndReason, ProviderError, Usage
+from runner.agents.gate import admit
 from runner.agents.history import History
 from runner.agents.patience import Patience
 from runner.agents.profiles import ChatProfile
@@ -95,11 +96,15 @@ class ChatAgent:
         budget = session.budget
         self._note_elided(session, history.fit())
         while session.may_go_on():
+            with budget.waiting():
+                ticket = admit(self._profile, history.messages, budget.remaining_waiting())
+            if ticket is None:
+                session.end(EndReason.PROVIDER_ERROR, "no turn at the provider in all the time for waiting")
+                break
             started = budget.clock()
             try:
-                return provider.ask(
-                    history.messages, min(self._profile.request_seconds, budget.remaining_seconds())
-                )
+                allowed = min(self._profile.request_seconds, budget.remaining_seconds())
+                return provider.ask(history.messages, allowed, ticket=ticket)
             except Failure as failure:
                 patience.tries += 1
                 if not session.may_go_on():

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self, cast
 
 import openai
 
+from runner.agents.gate import FREE, Ticket
 from runner.agents.profiles import EndpointProfile
 from runner.agents.wire import Completion, ErrorBody, Unreadable, read_events, read_json
 from runner.tools import TOOL_SCHEMAS
@@ -64,11 +65,15 @@ class Provider:
         self._client = openai.OpenAI(api_key=key or "none", base_url=profile.base_url, max_retries=0)
 
     def ask(
-        self, messages: list[dict[str, Any]], timeout: float, fields: Mapping[str, Any] = WITH_TOOLS
+        self,
+        messages: list[dict[str, Any]],
+        timeout: float,
+        fields: Mapping[str, Any] = WITH_TOOLS,
+        ticket: Ticket = FREE,
     ) -> Completion:
         """Send the messages and read the reply, within ``timeout`` seconds (silence may last as long again).
 
-        ``fields`` go into the request as they are; an agent's hold its tools.
+        ``fields`` go into the request as they are; an agent's hold its tools. The outcome is booked on ``ticket``.
 
         Raises
         ------
@@ -76,7 +81,19 @@ class Provider:
             Whatever went wrong on the way.
         """
         try:
-            return self._ask(messages, timeout, fields)
+            completion = self._ask_once(messages, timeout, fields, ticket.id)
+        except Failure as failure:
+            ticket.failed(failure)
+            raise
+        usage, prices = completion.usage, self._profile.prices
+        ticket.paid(usage, prices.cost(usage) if prices and usage else None)
+        return completion
+
+    def _ask_once(
+        self, messages: list[dict[str, Any]], timeout: float, fields: Mapping[str, Any], request_id: str
+    ) -> Completion:
+        try:
+            return self._ask(messages, timeout, fields, request_id)
         except openai.APIStatusError as error:
             text = f"{error.message} {error.body if isinstance(error.body, dict) else ''}"
             raise self._failure(error.status_code, error.message, text, error.response.headers) from None
@@ -93,7 +110,9 @@ class Provider:
                 "retry", self._say(f"the connection failed: {error or type(error).__name__}")
             ) from None
 
-    def _ask(self, messages: list[dict[str, Any]], timeout: float, fields: Mapping[str, Any]) -> Completion:
+    def _ask(
+        self, messages: list[dict[str, Any]], timeout: float, fields: Mapping[str, Any], request_id: str
+    ) -> Completion:
         profile = self._profile
         body: dict[str, Any] = {**profile.decoding, "messages": messages, **fields}
         if profile.stream:
@@ -108,6 +127,7 @@ class Provider:
             model=profile.model,
             messages=[],
             extra_body=body,
+            extra_headers={"X-Client-Request-Id": request_id} if request_id else None,
             timeout=openai.Timeout(timeout, connect=min(CONNECT_SECONDS, timeout)),
         ) as response:
             is_stream = "text/event-stream" in response.headers.get("content-type", "")

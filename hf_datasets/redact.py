@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hf_datasets.chunks import line_blocks
 from hf_datasets.disguises import decoded_runs, encoded, plain, shared_runs
 from hf_datasets.secret_shapes import NAMES_OF_NOBODY, Span, home_folders_in, tokens_in
 
@@ -106,7 +107,7 @@ class Redactor:
         seen: set[str] = set()
         pieces: set[str] = set()
         ends: dict[str, str] = {}
-        for block in _blocks(chunks):
+        for block in line_blocks(chunks):
             seen |= self._shaped(block.decode("utf-8", "replace"))
             for key, value in _outputs(block):
                 pieces |= self._cut_at(ends.get(key, ""), value, seen)
@@ -185,7 +186,7 @@ class Redactor:
             A line is not JSON; says which.
         """
         before = 0
-        for block in _blocks(chunks):
+        for block in line_blocks(chunks):
             lines = block.splitlines(keepends=True) if self._taints(block) else []
             yield b"".join(self._line(line, number) for number, line in enumerate(lines, before + 1)) or block
             before += block.count(b"\n")
@@ -269,23 +270,6 @@ def _merged(spans: Iterable[Span]) -> Iterator[Span]:
             current = span
     if current is not None:
         yield current
-
-
-def _blocks(chunks: Iterable[bytes], size: int = 1 << 20) -> Iterator[bytes]:
-    """Whole lines, many at a time, however the chunks were cut; what follows the last newline is left out."""
-    held: list[bytes] = []
-    length = 0
-    for chunk in chunks:
-        held.append(chunk)
-        length += len(chunk)
-        if length >= size:
-            whole, newline, rest = b"".join(held).rpartition(b"\n")
-            if newline:
-                yield whole + newline
-            held, length = [rest], len(rest)
-    whole, newline, _ = b"".join(held).rpartition(b"\n")
-    if newline:
-        yield whole + newline
 
 
 def _outputs(block: bytes) -> Iterator[tuple[str, str]]:

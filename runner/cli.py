@@ -47,6 +47,7 @@ class SandboxName(StrEnum):
 
 class NetworkName(StrEnum):
     NONE = "none"
+    ALLOWLIST = "allowlist"
     OPEN = "open"
 
 
@@ -85,8 +86,9 @@ def run(
     data: DataDir = Path("data"),
     sandbox: Sandbox = SandboxName.AUTO,
     network: Annotated[
-        NetworkName, typer.Option(help="Network of the agent's sandbox; the evaluator never has one.")
-    ] = NetworkName.NONE,
+        NetworkName,
+        typer.Option(help="What the agent reaches: nothing, package indexes and model hubs, or anything."),
+    ] = NetworkName.ALLOWLIST,
     wall_seconds: Annotated[
         int | None,
         typer.Option(
@@ -103,6 +105,9 @@ def run(
     agents: AgentsFile = None,
     judge: JudgeName = "rules",
     judges: JudgesFile = None,
+    watch_training: Annotated[
+        bool, typer.Option("--watch-training", help="Count optimizer steps of PyTorch in the sandbox.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run one cell: agent x task x tier, one repeat. A run that is done is not repeated."""
@@ -112,7 +117,9 @@ def run(
 
     asked = {"wall_seconds": wall_seconds, "turns": turns, "tokens": tokens, "cost_usd": cost_usd}
     limits = {name: value for name, value in asked.items() if value is not None}
-    options = Options(runs_dir, data, sandbox.value, network.value, limits, agents, judge, judges)
+    options = Options(
+        runs_dir, data, sandbox.value, network.value, limits, agents, judge, judges, watch_training=watch_training
+    )
     cell = Cell(task, tier, release, agent, repeat)
     with watching(str(cell), quiet=as_json) as watch:
         outcome = run_cell(cell, options, watch)

@@ -35,12 +35,15 @@ from runner.cell import (
 )
 from runner.ended import Outcome, Run, end_of, staged_folder, staged_manifest
 from runner.errors import EnvironmentProblem, UsageProblem
+from runner.egress import Opening, egress, require_egress
 from runner.evaluate import EvaluationFailed
 from runner.judges import Judge, RulesJudge, load_judge
 from runner.limits import Budget
+from runner.policy import PolicyWatch, policy_watch
 from runner.provenance import code_digest, gpus, hardware, harness_version
 from runner.sandbox import BackendName, choose_backend
 from runner.sandbox.base import AGENT_UID, Backend, Mount, SandboxDead, SandboxSpec
+from runner.scratch import reap_scratch
 from runner.seal import assemble_record
 from runner.session import Session, Watch
 from runner.trace import TraceWriter
@@ -65,6 +68,7 @@ class Options:
     judges_file: Path | None = None
     gpus: tuple[str, ...] | None = None
     """Device ids that the agent gets; None: all that there are."""
+    watch_training: bool = False
 
 
 def run_cell(cell: Cell, options: Options, watch: Watch | None = None) -> Outcome:
@@ -91,6 +95,7 @@ def run_cell(cell: Cell, options: Options, watch: Watch | None = None) -> Outcom
         judge = load_judge(options.judge, options.judges_file)
         backend = choose_backend(options.sandbox)
         backend.reap()
+        reap_scratch()
         if not finished:
             agent = load_agent(cell.agent, options.agents_file)
             prepared = prepare(cell, agent, options, backend, limits)
@@ -160,6 +165,7 @@ def prepare(cell: Cell, agent: Agent, options: Options, backend: Backend, limits
     )
     devices = [gpu for gpu in gpus() if options.gpus is None or gpu.uuid in options.gpus]
     folder = cell.folder(options.runs)
+    require_egress(options.network)
     require_readable(data)
     require_room(folder.parent)
     attempt = set_aside(folder)
@@ -176,6 +182,7 @@ def prepare(cell: Cell, agent: Agent, options: Options, backend: Backend, limits
         created_at=datetime.now(UTC),
         limits=limits,
         network=options.network,
+        watch_training=options.watch_training,
         sandbox=backend.name,
         agent_environment=backend.environment_digest("agent"),
         harness_version=harness_version(),
@@ -206,37 +213,29 @@ def _make_workspace(workspace: Path) -> None:
 
 def run_agent(prepared: Prepared, agent: Agent, backend: Backend, watch: Watch | None = None) -> None:
     """Let the agent work until the session ends; the trace then holds exactly one ``end``."""
-    cell, limits = prepared.cell, prepared.cell.limits
-    spec = SandboxSpec(
-        role="agent",
-        run_id=cell.run_id,
-        mounts=(
-            Mount(prepared.data / "public", "/data/public"),
-            Mount(prepared.folder / files.WORKSPACE, "/workspace", writable=True),
-        ),
-        env={"HOME": "/workspace/home", "PYTHONUNBUFFERED": "1"},
-        network="open" if cell.network == "open" else "none",
-        memory_mb=limits.memory_mb,
-        pids=limits.pids,
-        cpus=limits.cpus,
-        disk_mb=limits.disk_mb,
-        # Provider waiting does not count as working time, so the lease leaves room for as much of it again.
-        lease_seconds=2 * limits.wall_seconds + 600,
-        gpus=cell.gpu_devices,
-    )
+    cell = prepared.cell
     ended: EndReason | None = None
     try:
-        with TraceWriter(prepared.folder / files.TRACE) as trace, backend.create(spec) as sandbox:
+        with ExitStack() as stack:
+            # In this order: the way out closes, and its log is complete, when nothing is left that could use it.
+            opening = stack.enter_context(
+                egress(cell.network, prepared.task, prepared.folder / files.DOWNLOADS)
+            )
+            policy = stack.enter_context(policy_watch(cell.watch_training, cell.gpu_devices))
+            trace = stack.enter_context(TraceWriter(prepared.folder / files.TRACE))
+            sandbox = stack.enter_context(backend.create(_agent_spec(prepared, opening, policy)))
             session = Session(
                 task=prepared.task,
                 brief=prepared.brief,
                 cell=cell,
                 sandbox=sandbox,
                 trace=trace,
-                budget=Budget(limits),
+                budget=Budget(cell.limits),
                 workspace=prepared.folder / files.WORKSPACE,
                 case_ids=prepared.manifest.case_ids(),
                 watch=watch,
+                before_call=opening.before_call,
+                policy=policy,
             )
             try:
                 agent.run(session)
@@ -250,6 +249,34 @@ def run_agent(prepared: Prepared, agent: Agent, backend: Backend, watch: Watch |
         # until the next run has removed it, because references are only mounted after that.
         if ended is not EndReason.INFRA_ERROR:
             raise
+
+
+def _agent_spec(prepared: Prepared, opening: Opening, policy: PolicyWatch | None) -> SandboxSpec:
+    cell, limits = prepared.cell, prepared.cell.limits
+    return SandboxSpec(
+        role="agent",
+        run_id=cell.run_id,
+        mounts=(
+            Mount(prepared.data / "public", "/data/public"),
+            Mount(prepared.folder / files.WORKSPACE, "/workspace", writable=True),
+            *opening.mounts,
+            *(policy.mounts if policy else ()),
+        ),
+        env={
+            "HOME": "/workspace/home",
+            "PYTHONUNBUFFERED": "1",
+            **opening.env,
+            **(policy.env if policy else {}),
+        },
+        network="open" if cell.network == "open" else "none",
+        memory_mb=limits.memory_mb,
+        pids=limits.pids,
+        cpus=limits.cpus,
+        disk_mb=limits.disk_mb,
+        # Provider waiting does not count as working time, so the lease leaves room for as much of it again.
+        lease_seconds=2 * limits.wall_seconds + 600,
+        gpus=cell.gpu_devices,
+    )
 
 
 def finish(folder: Path, data_root: Path, backend: Backend, judge: Judge) -> Outcome:

@@ -6,6 +6,6 @@ resolves, connects and writes every request down. See ``docs/network.md``.
 
 from __future__ import annotations
 
-from runner.egress.gateway import Opening, egress
+from runner.egress.gateway import Opening, egress, require_egress
 
-__all__ = ["Opening", "egress"]
+__all__ = ["Opening", "egress", "require_egress"]

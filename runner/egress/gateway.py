@@ -49,6 +49,16 @@ class Opening:
     before_call: str = ""
 
 
+def require_egress(network: Network) -> None:
+    """Refuse before a run is laid out what would fail when it starts; see :func:`egress`."""
+    if network == "allowlist":
+        if importlib.util.find_spec("h11") is None:
+            raise EnvironmentProblem(
+                "the proxy of --network allowlist needs the package h11; run 'pip install h11', or choose --network none"
+            )
+        package_index()
+
+
 @contextlib.contextmanager
 def egress(network: Network, task: Task, log: Path) -> Iterator[Opening]:
     """Open the way out of one run; everything of it is gone afterwards but ``log``.
@@ -63,10 +73,7 @@ def egress(network: Network, task: Task, log: Path) -> Iterator[Opening]:
     if network != "allowlist":
         yield Opening()
         return
-    if importlib.util.find_spec("h11") is None:
-        raise EnvironmentProblem(
-            "the proxy of --network allowlist needs the package h11; run 'pip install h11', or choose --network none"
-        )
+    require_egress(network)
     index = package_index()
     with contextlib.ExitStack() as stack:
         try:

@@ -14,6 +14,7 @@ from typing import Literal
 from runner.policy.audit import training_signs
 from runner.policy.gpu import BusySpan, GpuWatch
 from runner.sandbox.base import Mount
+from runner.sandbox.inside import SITE
 from runner.scratch import scratch_folder
 
 HOOK, CHANNEL = "/opt/watch/hook", "/opt/watch/channel"
@@ -147,7 +148,10 @@ def policy_watch(wanted: bool, gpus: Sequence[str] = ()) -> Iterator[PolicyWatch
             read=lambda: _tail(channel / STEPS),
             spans=spans,
             mounts=(Mount(hook, HOOK), Mount(channel, CHANNEL, writable=True)),
-            env={"AUTOMEDBENCH_TRAINING_CHANNEL": f"{CHANNEL}/{STEPS}"},
+            env={
+                "AUTOMEDBENCH_TRAINING_CHANNEL": f"{CHANNEL}/{STEPS}",
+                "PYTHONPATH": f"{HOOK}:{SITE}",
+            },
         )
 
 

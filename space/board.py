@@ -1,72 +1,162 @@
-"""The leaderboard's rows: one per agent, only runs that may be compared, missing values left missing."""
+"""One board: its agents with their means, intervals and ranks, over all of its cells or some of them.
+
+Nothing is averaged here: means, intervals and comparisons are those of ``hf_datasets.stats``, drawn once for every
+cell when the results are read; a filter by track, task or tier only takes some of the cells.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from statistics import fmean
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from hf_datasets.records import RecordError, RunRecord, load_record
+import pandas as pd
+
+from hf_datasets.stats import CellMeans, cell_means, cell_units, compare, completed, counted, ranks, resources
+from tasks.registry import TaskError, load_task
+
+SCORES = ("overall", "agentic", "task_score", "s1", "s2", "s3", "s4", "s5")
+CELL = ["agent", "task", "tier"]
+_QUICK = 2
+"""Draws where no interval is shown."""
 
 
 @dataclass(frozen=True)
-class Results:
-    """Records that could be read, and a line for each that could not."""
+class Filter:
+    """Which part of a board is looked at; empty is all. ``since`` and ``until`` are days, ``2026-05-31``."""
 
-    records: tuple[RunRecord, ...]
-    problems: tuple[str, ...]
+    tracks: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    tiers: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+    since: str = ""
+    until: str = ""
 
+    @property
+    def by_cell(self) -> Filter:
+        """The part that takes whole cells."""
+        return replace(self, statuses=(), since="", until="")
 
-def read_results(folder: Path) -> Results:
-    """All ``record.json`` below a runs folder. A bad one is named and never hides the others; a run of which several
-    copies lie there counts once.
-    """
-    found: dict[str, RunRecord] = {}
-    problems = []
-    for path in sorted(folder.glob("**/record.json")):
-        try:
-            record = load_record(path)
-        except RecordError as error:
-            problems.append(str(error))
-            continue
-        if found.setdefault(record.run_id, record) is not record:
-            problems.append(f"{path}: {record.run_id} is there already; this copy is not counted")
-    return Results(tuple(found.values()), tuple(problems))
+    def cells(self, table: pd.DataFrame) -> pd.Series:
+        """Which rows of a table with the columns task, track and tier are meant."""
+        keep = pd.Series(True, index=table.index)
+        for column, chosen in (("track", self.tracks), ("task", self.tasks), ("tier", self.tiers)):
+            if chosen:
+                keep &= table[column].isin(chosen)
+        return keep
 
-
-def board_of(record: RunRecord) -> str:
-    """Runs with different releases, judges, metric sets, networks or hardware are never averaged together."""
-    parts = (
-        record.release.value,
-        " ".join(filter(None, (record.judge or "unjudged", record.judge_model))),
-        f"metrics {record.metric_set or 'none'}",
-        f"network {record.network}",
-        record.hardware_class,
-    )
-    return " | ".join(parts)
-
-
-def leaderboard(records: tuple[RunRecord, ...]) -> list[dict[str, Any]]:
-    """One row an agent, run-weighted means x100, best first; an agent without a scored run stands last."""
-    by_agent: dict[str, list[RunRecord]] = {}
-    for record in records:
-        by_agent.setdefault(record.agent, []).append(record)
-    rows = [_row(agent, runs) for agent, runs in by_agent.items()]
-    return sorted(rows, key=lambda row: (row["OVERALL"] is None, -(row["OVERALL"] or 0.0), row["agent"]))
+    def runs(self, runs: pd.DataFrame) -> pd.Series:
+        """Which runs are meant, the dates being those of their end in UTC."""
+        keep = self.cells(runs)
+        if self.statuses:
+            keep &= runs["status"].isin(self.statuses)
+        day = runs["finished_at"].astype(str).str[:10] if self.since or self.until else None
+        if day is not None and self.since:
+            keep &= day >= self.since
+        if day is not None and self.until:
+            keep &= day <= self.until
+        return keep
 
 
-def _row(agent: str, runs: list[RunRecord]) -> dict[str, Any]:
-    columns = {
-        "OVERALL": "overall", "AGENTIC": "agentic", "TASK": "task_score",
-        "S1": "s1", "S2": "s2", "S3": "s3", "S4": "s4", "S5": "s5",
-    }  # fmt: skip
-    means = {name: _mean([getattr(run, field) for run in runs]) for name, field in columns.items()}
-    return {"agent": agent, "model": runs[0].model or "-", "runs": len(runs), **means}
+@dataclass(frozen=True)
+class Board:
+    """The runs of one board. Tables are made once for each filter and kept."""
+
+    key: str
+    runs: pd.DataFrame
+    _tables: dict[Filter, pd.DataFrame] = field(default_factory=dict, repr=False)
+    _means: dict[tuple[Filter, str], CellMeans] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def plan(self) -> pd.DataFrame:
+        """Every agent on every cell that any agent ran, with as many repeats as the task is planned with."""
+        cells = self.runs.groupby(["task", "tier", "track"], as_index=False, observed=True)["repeat"].max()
+        cells["n_planned"] = [
+            planned_repeats(task) or highest + 1
+            for task, highest in zip(cells["task"], cells.pop("repeat"), strict=True)
+        ]
+        agents = pd.DataFrame({"agent": sorted(self.runs["agent"].unique())})
+        return agents.merge(cells, how="cross")[[*CELL, "track", "n_planned"]]
+
+    def prepare(self) -> None:
+        """Do now what the first visitor would wait for."""
+        self.table(Filter())
+
+    def chosen(self, wanted: Filter) -> pd.DataFrame:
+        """The runs that a filter takes."""
+        return self.runs[wanted.runs(self.runs)]
+
+    def means(self, column: str, wanted: Filter = Filter()) -> CellMeans:  # noqa: B008 - frozen
+        """Means of a score over the cells of the filter."""
+        by_run = replace(wanted, tracks=(), tasks=(), tiers=())
+        key = (by_run, column)
+        if key not in self._means:
+            draws = {} if by_run == Filter() or column == "overall" else {"draws": _QUICK}
+            self._means[key] = cell_means(self.chosen(by_run), column, self.plan, **draws)
+        whole = self._means[key]
+        keep = wanted.cells(whole.table).to_numpy()
+        if keep.all():
+            return whole
+        return CellMeans(column, whole.table[keep].reset_index(drop=True), whole.draws[:, keep])
+
+    def table(self, wanted: Filter = Filter()) -> pd.DataFrame:  # noqa: B008 - frozen
+        """One row an agent, best first; see ``space.columns`` for what the columns are. Scores lie in [0, 1]."""
+        if wanted not in self._tables:
+            self._tables[wanted] = self._table(wanted)
+        return self._tables[wanted]
+
+    def _table(self, wanted: Filter) -> pd.DataFrame:
+        means = self.means("overall", wanted)
+        if means.table.empty:
+            return pd.DataFrame(columns=["agent"])
+        table = means.over("agent").set_index("agent")
+        table = table.rename(columns={"mean": "overall", "low": "overall_low", "high": "overall_high"})
+        units = cell_units(means)
+        ranked = ranks(table["overall"], compare(units)).set_index("agent")
+        table = table.join(ranked[["rank", "tied_with"]])
+        for column in SCORES[1:]:
+            scores = self.means(column, wanted).over("agent").set_index("agent")
+            table[column] = scores["mean"]
+            table[f"{column}_low"], table[f"{column}_high"] = scores["low"], scores["high"]
+        by_track = means.over("agent", "track").pivot(index="agent", columns="track", values="mean")
+        table = table.join(by_track.add_prefix("track_"))
+        table = table.join(self._outcomes(wanted))
+        table = table.sort_values("overall", ascending=False, na_position="last", kind="stable")
+        return table.reset_index()
+
+    def _outcomes(self, wanted: Filter) -> pd.DataFrame:
+        """What the runs took, how many failed, and where they come from."""
+        plan = self.plan[wanted.cells(self.plan)]
+        there = counted(self.chosen(wanted), plan)
+        took = resources(self.chosen(wanted), plan).set_index("agent")[
+            ["minutes", "turns", "tokens", "cost_usd"]
+        ]
+        groups = there.assign(failed=1 - completed(there)).groupby("agent", observed=True)
+        took["failure_rate"] = groups["failed"].mean()
+        took["n_runs"] = groups.size()
+        for column in ("model", "status"):
+            took[column] = groups[column].agg(_all_of)
+        took["first_run"], took["last_run"] = groups["finished_at"].min(), groups["finished_at"].max()
+        took["n_runs"] = took["n_runs"].fillna(0).astype(int)
+        return took
 
 
-def _mean(values: list[float | None]) -> float | None:
-    """Mean of the scores; None when one of them is missing, because unscored is not zero."""
-    if not values or any(value is None for value in values):
+def _all_of(values: pd.Series) -> str | None:
+    """The one value that all have, or all of them in a row."""
+    found = sorted({str(value) for value in values.dropna()})
+    return ", ".join(found) or None
+
+
+def planned_repeats(task_id: str) -> int | None:
+    """Repeats that the task is planned with; None for a task that is not ours."""
+    try:
+        return load_task(task_id).repeats
+    except TaskError:
         return None
-    return round(100 * fmean(value for value in values if value is not None), 1)
+
+
+def boards_of(runs: pd.DataFrame) -> Mapping[str, Board]:
+    """All boards, the one with most runs first."""
+    groups = runs.groupby("board", sort=False, observed=True) if len(runs) else []
+    found = {str(key): Board(str(key), group.reset_index(drop=True)) for key, group in groups}
+    return dict(sorted(found.items(), key=lambda item: (-len(item[1].runs), item[0])))

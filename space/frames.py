@@ -8,9 +8,12 @@ from typing import Any
 import pandas as pd
 
 from hf_datasets.records import RunRecord
+from space.boards import limits_text
 
 _NESTED = ("items", "metrics", "stages", "limits")
-RUN_COLUMNS = (*(name for name in RunRecord.model_fields if name not in _NESTED), "limits", "board")
+RUN_COLUMNS = (*(name for name in RunRecord.model_fields if name not in _NESTED), "limits", "status", "board")
+SELF_REPORTED = "self-reported"
+"""Nobody but its sender has looked at the run."""
 ITEM_COLUMNS = ("run_id", "item", "stage", "value")
 
 Row = Mapping[str, Any]
@@ -21,7 +24,8 @@ def row_of(record: RunRecord) -> dict[str, Any]:
     row = {name: getattr(record, name) for name in RunRecord.model_fields if name not in _NESTED}
     for name in ("track", "tier", "release", "end_reason"):
         row[name] = str(row[name])
-    row["limits"] = ", ".join(f"{name} {value}" for name, value in record.limits.model_dump().items())
+    row["limits"] = limits_text(record.limits.model_dump())
+    row["status"] = SELF_REPORTED
     return row
 
 

@@ -10,12 +10,29 @@ _ASSETS = Path(__file__).parent / "assets"
 _FONT = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "Noto Sans", "sans-serif")
 _MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "DejaVu Sans Mono", "monospace")
 
-CSS = (_ASSETS / "space.css").read_text("utf-8")
-HEAD = f"<script>{(_ASSETS / 'space.js').read_text('utf-8')}</script>"
+
+def _texts(ending: str) -> str:
+    return "\n".join(path.read_text("utf-8") for path in sorted(_ASSETS.glob(f"*{ending}")))
+
+
+CSS = _texts(".css")
+HEAD = f'<meta name="viewport" content="width=device-width, initial-scale=1"><script>{_texts(".js")}</script>'
 
 
 def theme() -> gr.themes.Base:
     """Plain fonts of the reader's own system: a named web font would be a request to somebody else."""
-    return gr.themes.Base(
-        primary_hue="cyan", neutral_hue="slate", font=_FONT, font_mono=_MONO, radius_size="sm"
+    base = gr.themes.Base(
+        primary_hue="teal",
+        neutral_hue="slate",
+        font=_FONT,
+        font_mono=_MONO,
+        radius_size="sm",
+        spacing_size="sm",
+    )
+    return base.set(
+        body_background_fill="#ffffff",
+        body_background_fill_dark="#0f141a",
+        block_border_width="1px",
+        block_label_background_fill="transparent",
+        block_label_background_fill_dark="transparent",
     )

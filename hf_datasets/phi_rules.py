@@ -38,12 +38,18 @@ _NAME_KEYS = (
     rf"(?i:(?:{_PERSONS})[ _]?(?:birth[ _]?)?name|physicians?[ _]?of[ _]?record|name[ _]of[ _]patient)"
 )
 _ID_KEYS = (
-    r"(?i:(?:other[ _]?)?patient(?:'?s)?[ _]?(?:ids?|no|num(?:ber)?|nr)"
-    r"|(?:pat|subject|study|exam|encounter|admission|hadm)[ _]?id|accession(?:[ _]?(?:no|num(?:ber)?))?|patient)"
+    r"(?i:(?:other[ _]?)?patient(?:'?s)?[ _]?(?:ids?|no\.?|num(?:ber)?|nr\.?)"
+    r"|(?:pat|subject|study|exam|encounter|admission|hadm)[ _]?id|accession(?:[ _]?(?:no\.?|num(?:ber)?))?|patient)"
 )
 _ID_HINTS = ("patient", "pat", "subject", "accession", "study", "exam", "encounter", "admission", "hadm")
-_RECORD_KEYS = r"(?i:\bm\.?r\.?n\b\.?|(?:medical[ _]record|hospital|nhs)[ _](?:number|no\.?|id)|\bssn\b|social[ _]security(?:[ _]number)?)"
-_BIRTH_KEYS = r"(?i:patient(?:'?s)?[ _]?birth[ _]?date|date[ _]of[ _]birth|birth[ _]?date|\bd\.?o\.?b\b\.?|\bborn(?: on)?)"
+_RECORD_KEYS = (
+    r"(?i:\bm\.?r\.?n\b\.?|(?:medical[ _]record|hospital|nhs)[ _](?:number|no\.?|id)"
+    r"|\bssn\b|social[ _]security(?:[ _]number)?)"
+)
+_BIRTH_KEYS = (
+    r"(?i:patient(?:'?s)?[ _]?birth[ _]?date|date[ _]of[ _]birth|birth[ _]?date"
+    r"|\bd\.?o\.?b\b\.?|\bborn(?: on)?)"
+)
 _TO = r"['\"]?\]?\s{0,3}[:=#]?\s{0,3}(?:[A-Z]{2}:\s?)?['\"(\[]*"
 """Between a label and its value."""
 _NUMBER = r"[A-Z]{0,3}-?\d(?:[ -]?\d){5,11}(?!\d)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
@@ -69,17 +70,27 @@ def publication(folder: Path, redactor: Redactor) -> Publication:  # noqa: ARG00
     return Publication(
         record=record,
         record_bytes=record_bytes,
-        cases=_cases(folder, record),
+        cases=read_cases(folder, record),
         withheld=("previews, submission and trace: only scores are published",),
     )
 
 
-def _cases(folder: Path, record: RunRecord) -> tuple[CaseRecord, ...]:
+def read_cases(folder: Path, record: RunRecord) -> tuple[CaseRecord, ...]:
+    """The cases of a run, from the report that its record names.
+
+    Raises
+    ------
+    RecordError
+        The report cannot be read, or is another one.
+    """
     if record.report_sha256 is None:
         return ()
     path = folder / REPORT
+    content = _read(path, MAX_REPORT_BYTES)
+    if sha256(content).hexdigest() != record.report_sha256:
+        raise RecordError(f"{path}: is not the report that the record names (its SHA-256 is another)")
     try:
-        return case_records(record, TaskReport.model_validate_json(_read(path, MAX_REPORT_BYTES)))
+        return case_records(record, TaskReport.model_validate_json(content))
     except ValidationError as error:
         first = error.errors()[0]
         raise RecordError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None

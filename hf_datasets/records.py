@@ -7,11 +7,10 @@ the run folder, and it carries their digests, so that a number on the board can 
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import AwareDatetime, Field, ValidationError
 
 from evaluator.judge.spans import StageSpan
 from evaluator.report import CaseStatus, Finite, TaskReport, Unit
@@ -24,7 +23,7 @@ SCHEMA_VERSION = 1
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 RunId = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.\-]{0,199}$")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.\-]{0,79}$")]
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, lt=2**63)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -66,7 +65,9 @@ class RunRecord(Strict):
     agent: Name
     model: str | None
     repeat: Count = Field(description="Which of the planned repeats this is")
-    attempt: Annotated[int, Field(ge=1)] = Field(description="Physical attempt; failed ones are kept beside")
+    attempt: Annotated[int, Field(ge=1, lt=2**63)] = Field(
+        description="Physical attempt; failed ones are kept beside"
+    )
 
     # scores
     overall: Unit | None
@@ -106,8 +107,8 @@ class RunRecord(Strict):
     stages: tuple[StageSpan, ...] = Field(default=(), description="S1..S5 in order, empty when unscored")
 
     # where it comes from
-    started_at: datetime
-    finished_at: datetime
+    started_at: AwareDatetime
+    finished_at: AwareDatetime
     harness_version: str
     code_sha256: Sha256
     task_sha256: Sha256
@@ -168,6 +169,17 @@ class CaseRecord(Strict):
     error_code: str | None
     metrics: dict[str, Finite | None]
     flags: tuple[str, ...]
+
+
+class RunStatus(Strict):
+    """``status/<run_id>.json``: what became of verifying one record. Without one a record is ``self-reported``."""
+
+    schema_version: Literal[1] = 1
+    run_id: RunId
+    record_sha256: Sha256 = Field(description="The record that was verified; a correction starts anew")
+    status: Annotated[str, Field(pattern=r"^(self-reported|re-scored|rejected: [^\n]{1,300})$")]
+    checked_at: AwareDatetime
+    checks: dict[str, str] = Field(default={}, description="Check -> what it found")
 
 
 class RecordError(Exception):

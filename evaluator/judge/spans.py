@@ -17,7 +17,7 @@ from evaluator.trace import Event, Exec, Files, Reply
 from tasks.schema import Strict
 
 StageName = Literal["S1", "S2", "S3", "S4", "S5"]
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, lt=2**63)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 _ORDER: tuple[StageName, ...] = ("S1", "S2", "S3", "S4", "S5")

@@ -1,0 +1,81 @@
+"""Where things lie in a results repository, and in a folder that was pulled from one.
+
+    README.md                          the card: configs, schema, counts, how to load
+    records/<yyyy>/<run_id>.json       the truth: a run's record, byte for byte, never rewritten
+    records/<yyyy>/<run_id>_<digest>.json    a correction of it, by the first 8 digits of its own SHA-256
+    records/packed/part-*.parquet      the same bytes packed, so that thousands are read in one request
+    data/runs/part-*.parquet           one row a run that is not superseded (config "runs")
+    data/cases/part-*.parquet          one row a case of those runs (config "cases")
+    status/<run_id>.json               what became of verifying it
+    previews/<run_id>/...              traces/<run_id>.jsonl.zst      where the task's terms allow them
+
+A run id holds no underscore, so that a correction's name can't be another run's. A part's name ends in its row count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hf_datasets.records import RunRecord
+
+README = "README.md"
+RECORDS, PACKED = "records", "records/packed"
+RUNS_PARTS, CASES_PARTS = "data/runs", "data/cases"
+STATUS, PREVIEWS, TRACES = "status", "previews", "traces"
+FOLDER_LIMIT = 9_000
+"""Files in one folder; the Hub takes at most 10,000."""
+
+_RECORD = re.compile(
+    r"records/[0-9]{4}(?:-[0-9]+)?/(?P<run_id>[a-z0-9][a-z0-9.\-]{0,199})(?:_[0-9a-f]{8})?\.json"
+)
+_PART = re.compile(r"(?P<folder>.+)/part-(?P<id>[0-9a-f]{16})-(?P<rows>[0-9]+)\.parquet")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One parquet file by what its name says."""
+
+    path: str
+    folder: str
+    id: str
+    rows: int
+
+
+def run_of_record(path: str) -> str | None:
+    """The run id of a record's path; None for any other path."""
+    found = _RECORD.fullmatch(path)
+    return found["run_id"] if found else None
+
+
+def record_path(record: RunRecord, sha256: str, *, correction: bool, taken: dict[str, int]) -> str:
+    """Where a record goes. ``taken`` counts the files of each folder of the repository."""
+    year = f"{record.started_at.year:04d}"
+    folder, volume = f"{RECORDS}/{year}", 1
+    while taken.get(folder, 0) >= FOLDER_LIMIT:
+        volume += 1
+        folder = f"{RECORDS}/{year}-{volume}"
+    return f"{folder}/{record.run_id}{f'_{sha256[:8]}' if correction else ''}.json"
+
+
+def part_path(folder: str, part_id: str, rows: int) -> str:
+    return f"{folder}/part-{part_id}-{rows}.parquet"
+
+
+def parts(paths: Iterable[str], folder: str) -> list[Part]:
+    """The parts of a folder, in the order of their names."""
+    found = (_PART.fullmatch(path) for path in sorted(paths))
+    return [
+        Part(one[0], one["folder"], one["id"], int(one["rows"]))
+        for one in found
+        if one and one["folder"] == folder
+    ]
+
+
+def folder_counts(paths: Iterable[str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        counts[folder] = counts.get(folder, 0) + 1
+    return counts

@@ -70,7 +70,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Spend:
-    """What an attempt cost: answers that were paid for, and requests whose answer nobody saw (``open``)."""
+    """What an attempt cost: answers that were paid for, and requests whose answer nobody saw (``open``), with the most
+    that those can have cost.
+    """
 
     tokens_in: int = 0
     tokens_out: int = 0
@@ -78,6 +80,8 @@ class Spend:
     usd: float = 0.0
     requests: int = 0
     open: int = 0
+    open_tokens: int = 0
+    open_usd: float = 0.0
 
 
 @dataclass(frozen=True)

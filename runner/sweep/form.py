@@ -29,7 +29,7 @@ class Cap(Strict):
 
 
 class Budget(Cap):
-    """Of the sweep as a whole, judge included; and of single agents."""
+    """Of the sweep as a whole, and of single agents; the judging of a run counts as its agent's."""
 
     agents: dict[Name, Cap] = Field(default={})
 

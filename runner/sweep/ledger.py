@@ -2,7 +2,7 @@
 
     {"event": "started", "key", "attempt", "at", "lock", "steps", "engine"}
     {"event": "ended", "key", "attempt", "at", "lock", "cause", "detail", "run_id", "record_sha256",
-     "spend": {"tokens_in", "tokens_out", "tokens_cached", "usd", "requests", "open"}, "seconds", "own_seconds", "host"}
+     "spend": {...} (the fields of ``engine.Spend``), "seconds", "own_seconds", "host"}
 
 The start is on disk before a worker hears of the attempt. An attempt without an end is one whose driver died; the next
 driver ends it from what lies in the run folder. ``lock`` names the lock in force, by 12 digits.

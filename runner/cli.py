@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from runner import integrity_cli
 from runner.printing import (
     EXIT_ENVIRONMENT,
     EXIT_UNSCORED,
@@ -118,7 +119,15 @@ def run(
     asked = {"wall_seconds": wall_seconds, "turns": turns, "tokens": tokens, "cost_usd": cost_usd}
     limits = {name: value for name, value in asked.items() if value is not None}
     options = Options(
-        runs_dir, data, sandbox.value, network.value, limits, agents, judge, judges, watch_training=watch_training
+        runs_dir,
+        data,
+        sandbox.value,
+        network.value,
+        limits,
+        agents,
+        judge,
+        judges,
+        watch_training=watch_training,
     )
     cell = Cell(task, tier, release, agent, repeat)
     with watching(str(cell), quiet=as_json) as watch:
@@ -178,6 +187,10 @@ def judge_eval(
     measured = measure({name: load_judge(name, judges) for name in judge}, repeats, jobs)
     text = json.dumps([one.as_dict() for one in measured], indent=1) + "\n" if as_json else page(measured)
     print(text, end="")
+
+
+app.command()(integrity_cli.verify)
+app.command()(integrity_cli.sign)
 
 
 @app.command()

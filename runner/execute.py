@@ -33,9 +33,9 @@ from runner.cell import (
     require_room,
     set_aside,
 )
+from runner.egress import Opening, egress, require_egress
 from runner.ended import Outcome, Run, end_of, staged_folder, staged_manifest
 from runner.errors import EnvironmentProblem, UsageProblem
-from runner.egress import Opening, egress, require_egress
 from runner.evaluate import EvaluationFailed
 from runner.judges import Judge, RulesJudge, load_judge
 from runner.limits import Budget
@@ -315,6 +315,7 @@ def regrade(folder: Path, data_root: Path, sandbox: BackendName) -> Outcome:
         if not run.end.reason.is_agents or not (folder / files.SUBMISSION / files.MANIFEST).is_file():
             raise EnvironmentProblem(f"{folder} holds no submission to grade; run the cell again")
         run.require_as_collected()
+        run.require_as_sealed(files.JUDGEMENT)
         try:
             run.evaluate(backend)
         except EvaluationFailed as error:
@@ -334,6 +335,7 @@ def rejudge(folder: Path, data_root: Path, judge: Judge) -> Outcome:
             raise EnvironmentProblem(f"{folder}: the run is not done; run the cell again first")
         run = Run.load(folder, data_root)
         run.require_as_collected(outputs=False)
+        run.require_as_sealed(files.REPORT, files.JUDGEMENT)
         before = load_record(folder / files.RECORD)
         if not run.judge(judge) and before.judgement_sha256 == sha256_file(folder / files.JUDGEMENT):
             return Outcome("already", folder, before)

@@ -32,9 +32,8 @@ SOCKET, FORWARDER, CERTIFICATES = "proxy.sock", "forward.py", "certificates.pem"
 PORT = 3128
 
 # Looked up in the kernel's table, which costs a millisecond; a Python that would find the port taken costs twenty.
-_START = (
-    f"grep -qs ' 0100007F:{PORT:04X} 00000000:0000 0A ' /proc/net/tcp || python3 -IS {INSIDE}/{FORWARDER} </dev/null; "
-)
+_TABLE = f" 0100007F:{PORT:04X} 00000000:0000 0A "
+_START = f"grep -qs '{_TABLE}' /proc/net/tcp || python3 -IS {INSIDE}/{FORWARDER} </dev/null; "
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def require_egress(network: Network) -> None:
     if network == "allowlist":
         if importlib.util.find_spec("h11") is None:
             raise EnvironmentProblem(
-                "the proxy of --network allowlist needs the package h11; run 'pip install h11', or choose --network none"
+                "the proxy of --network allowlist needs the package h11; install it, or choose --network none"
             )
         package_index()
 

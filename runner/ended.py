@@ -119,6 +119,27 @@ class Run:
         if change := changed_since_collection(self.folder / files.SUBMISSION, outputs=outputs):
             raise UsageProblem(f"{self.folder / files.SUBMISSION}: {change}; it was changed after the run")
 
+    def require_as_sealed(self, *names: str) -> None:
+        """Refuse files of the run's steps that are not those which its record was sealed over.
+
+        What a ``regrade`` or ``rejudge`` that was killed before sealing put in their place is taken back first, so
+        that a later step never seals the half of one that was not finished.
+        """
+        if not is_done(self.folder):
+            return
+        record = load_record(self.folder / files.RECORD)
+        sealed = {files.REPORT: record.report_sha256, files.JUDGEMENT: record.judgement_sha256}
+        for name in names:
+            path, digest = self.folder / name, sealed[name]
+            if digest is None or not path.is_file() or sha256_file(path) == digest:
+                continue
+            kept = superseded(self.folder, name, digest)
+            if not kept.is_file() or sha256_file(kept) != digest:
+                raise UsageProblem(
+                    f"{path} is not the file that {files.RECORD} was sealed over; remove it to have it made anew"
+                )
+            self._replace(name, kept.read_bytes())
+
     def collect(self) -> None:
         """Copy what the agent left into ``submission``; the folder appears whole or not at all."""
         if (self.folder / files.SUBMISSION / files.MANIFEST).is_file():
@@ -169,8 +190,7 @@ class Run:
         report = read_form(self.folder / files.REPORT, TaskReport)
         judgement = read_form(self.folder / files.JUDGEMENT, Judgement)
         material = self.material()
-        codes = (*detect_errors(material.events, material.evidence, report), *judgement.tags)
-        names = tuple(sorted({code.name for code in codes}))
+        names = codes_of(material, report, judgement)
         spans = stage_spans(material.events, material.evidence)
         record = assemble_record(self.sealed(report, judgement, names, evaluator_environment, spans))
         self._replace(files.RECORD, dump_record(record))
@@ -204,10 +224,22 @@ class Run:
         if path.is_file():
             if path.read_bytes() == raw:
                 return
-            kept = self.folder / "superseded"
-            kept.mkdir(exist_ok=True)
-            write_atomic(kept / f"{path.stem}-{sha256_file(path)[:12]}{path.suffix}", path.read_bytes())
+            kept = superseded(self.folder, name, sha256_file(path))
+            kept.parent.mkdir(exist_ok=True)
+            write_atomic(kept, path.read_bytes())
         write_atomic(path, raw)
+
+
+def superseded(folder: Path, name: str, digest: str) -> Path:
+    """Where a version of a step's file is kept after a later one took its place."""
+    path = Path(name)
+    return folder / "superseded" / f"{path.stem}-{digest[:12]}{path.suffix}"
+
+
+def codes_of(material: Material, report: TaskReport, judgement: Judgement) -> tuple[str, ...]:
+    """Names of the error codes of a run, the judge's included."""
+    codes = (*detect_errors(material.events, material.evidence, report), *judgement.tags)
+    return tuple(sorted({code.name for code in codes}))
 
 
 def _require_unchanged(folder: Path) -> None:

@@ -86,7 +86,7 @@ class Board:
         """The runs that a filter takes."""
         return self.runs[wanted.runs(self.runs)]
 
-    def means(self, column: str, wanted: Filter = Filter()) -> CellMeans:  # noqa: B008 - frozen
+    def means(self, column: str, wanted: Filter = Filter()) -> CellMeans:
         """Means of a score over the cells of the filter."""
         by_run = replace(wanted, tracks=(), tasks=(), tiers=())
         key = (by_run, column)
@@ -99,7 +99,7 @@ class Board:
             return whole
         return CellMeans(column, whole.table[keep].reset_index(drop=True), whole.draws[:, keep])
 
-    def table(self, wanted: Filter = Filter()) -> pd.DataFrame:  # noqa: B008 - frozen
+    def table(self, wanted: Filter = Filter()) -> pd.DataFrame:
         """One row an agent, best first; see ``space.columns`` for what the columns are. Scores lie in [0, 1]."""
         if wanted not in self._tables:
             self._tables[wanted] = self._table(wanted)

@@ -19,7 +19,7 @@ class Refresher:
         """Read once. Raises ``SourceError`` where there is nothing to read."""
         self._source = source
         self._seconds = seconds
-        self._snapshot = source.read()
+        self._snapshot = source.read().prepare()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._keep_reading, name="results", daemon=True)
         self._thread.start()
@@ -30,7 +30,7 @@ class Refresher:
     def refresh(self) -> Snapshot:
         """Read now. Whatever the source does, the pages keep something to show and say how old it is."""
         try:
-            self._snapshot = self._source.read()
+            self._snapshot = self._source.read().prepare()
         except SourceError as error:
             self._snapshot = replace(self._snapshot, failure=str(error))
         except (

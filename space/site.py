@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 import gradio as gr
 from gradio.components import Component
 from gradio.context import Context
+from markupsafe import Markup, escape
 
 from space.palette import PALETTE, Palette
 from space.snapshot import Snapshot
@@ -36,15 +37,14 @@ class Site:
         return self._data()
 
     @staticmethod
-    def link(view: str, **state: Any) -> str:
-        """A relative address of a page in a state; what is None or empty is left out, lists are joined by commas.
-
-        The answer is safe inside a double-quoted HTML attribute.
+    def link(view: str, **state: Any) -> Markup:
+        """A relative address of a page in a state, as markup; what is None or empty is left out, lists are joined by
+        commas.
         """
         texts = {name: _text(value) for name, value in state.items() if value not in (None, "", [], ())}
         query = urlencode(texts, safe=",")
         path = "./" if view == HOME else f"./{view}"
-        return (f"{path}?{query}" if query else path).replace("&", "&amp;")
+        return escape(f"{path}?{query}" if query else path)
 
     @staticmethod
     def file_url(run_id: str, name: str) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
 
 from hf_datasets.records import RunRecord
+from space.board import Board, boards_of
 
 SHOWN_FILES = ("cell.json", "record.json", "report.json", "judgement.json", "trace.jsonl", "trace.jsonl.gz")
 """Files of a run folder that a page may show or hand out, beside the pictures and the plan."""
@@ -43,11 +45,13 @@ class RunDetail:
 
     @property
     def plan(self) -> Path | None:
-        return self.file("plan.md") or self.file("workspace/plan.md")
+        places = ("plan.md", "submission/.process/plan.md", "workspace/plan.md")
+        return next((path for place in places if (path := self.file(place))), None)
 
     @property
     def plan_picture(self) -> Path | None:
-        return self.file("plan.png") or self.file("workspace/plan.png")
+        places = ("plan.png", "submission/.process/plan.png", "workspace/plan.png")
+        return next((path for place in places if (path := self.file(place))), None)
 
     @property
     def previews(self) -> Mapping[str, Path]:
@@ -67,8 +71,8 @@ class Snapshot:
     ``runs``: one row a run, its columns those of ``RunRecord`` (scores in [0, 1], None where unscored; ``items``,
     ``metrics``, ``stages`` and ``limits`` left out, see ``items`` and ``RunDetail.record``) and ``board``, the key
     of the board it stands on. ``items``: one row a rubric item of a run (run_id, item, stage, value; those that did
-    not apply are left out). ``problems``: one line for each record that could not be read. ``published``: whether the
-    results are the bundled demonstration and the published table stands beside them.
+    not apply are left out). ``problems``: one line for each record that could not be read. ``is_demo``: no results were
+    given; the runs are the bundled demonstration, and the published table is shown first.
     """
 
     source: str
@@ -79,7 +83,18 @@ class Snapshot:
     loaded_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     failure: str | None = None
     """Why the source could not be read again since ``loaded_at``; the last good data are kept."""
-    published: bool = False
+    is_demo: bool = False
+
+    @cached_property
+    def boards(self) -> Mapping[str, Board]:
+        """Board key -> board, the one with most runs first."""
+        return boards_of(self.runs)
+
+    def prepare(self) -> Snapshot:
+        """Do now what the first visitor would wait for."""
+        for board in self.boards.values():
+            board.prepare()
+        return self
 
     def run(self, run_id: str) -> RunDetail | None:
         """The run of this id; None where the results hold none or its record cannot be read any more."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
-from tasks import scoring
+from tasks import canary, scoring
 from tasks.contract import output_example, output_schema
 from tasks.names import Network
 from tasks.registry import TASKS_ROOT, task_folder
@@ -44,7 +44,7 @@ def render(
     release: Release,
     n_cases: int,
     limits: Limits | None = None,
-    network: Network = "none",
+    network: Network = "allowlist",
 ) -> Brief:
     """Render the brief of one cell.
 
@@ -59,7 +59,7 @@ def render(
     limits
         Limits of this run; those of the task when None.
     network
-        Whether the agent's sandbox reaches the network.
+        What the agent's sandbox reaches.
 
     Raises
     ------
@@ -110,6 +110,7 @@ def _context(
         "n_cases": n_cases,
         "limits": limits,
         "network": network,
+        "canary": canary.NOTICE,
         "output_root": OUTPUT_ROOT,
         "schema": json.dumps(output_schema(task), indent=2, ensure_ascii=False),
         "example": output_example(task, EXAMPLE_CASE),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from jinja2 import DictLoader, Environment, StrictUndefined
 
-from tasks import scoring
+from tasks import canary, scoring
 from tasks.brief import Brief, BriefError, fill, render
 from tasks.registry import all_tasks, load_task
 from tasks.schema import Limits, Release, Task, Tier, Track
@@ -150,9 +150,19 @@ def test_each_tier_discloses_its_share(task: Task) -> None:
 
 @every_task
 def test_the_network_note_follows_the_sandbox(task: Task) -> None:
-    closed, opened = (brief_of(task, Tier.LITE, network=network).text for network in ("none", "open"))
+    networks = ("none", "allowlist", "open")
+    closed, listed, opened = (brief_of(task, Tier.LITE, network=network).text for network in networks)
     assert "Network: none." in closed
+    assert "Network: package indexes and model hubs, through a proxy" in listed
     assert "Network: open" in opened
+    assert brief_of(task, Tier.LITE).text == listed
+
+
+@every_task
+@pytest.mark.parametrize("tier", list(Tier))
+def test_every_brief_ends_with_the_canary(task: Task, tier: Tier) -> None:
+    assert brief_of(task, tier).text.endswith(f"\n{canary.NOTICE}\n")
+    assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", canary.GUID)
 
 
 def test_the_digest_covers_both_texts() -> None:

@@ -5,10 +5,12 @@ which runs there should be. Scores stay in [0, 1]. What is missing is missing: i
 left out without being counted beside the figure.
 """
 
+from hf_datasets.stats.boards import BOARD_COLUMNS, with_boards
 from hf_datasets.stats.compare import case_units, cell_units, compare, holm, ranks
 from hf_datasets.stats.frames import cases_frame, counted, mixed_inputs, runs_frame, unplanned
 from hf_datasets.stats.means import CellMeans, cell_means, tier_change
 from hf_datasets.stats.outcomes import (
+    KS,
     completed,
     cost_per_completed,
     end_reasons,
@@ -20,6 +22,8 @@ from hf_datasets.stats.outcomes import (
 from hf_datasets.stats.plans import observed_plan, published_plan
 
 __all__ = [
+    "BOARD_COLUMNS",
+    "KS",
     "CellMeans",
     "case_units",
     "cases_frame",
@@ -42,4 +46,5 @@ __all__ = [
     "runs_frame",
     "tier_change",
     "unplanned",
+    "with_boards",
 ]

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,7 +68,7 @@ def outcome_of(target: Target, content: bytes, folder: Path) -> str:
             return target.run(content, folder)
         except target.refusals as refusal:
             words = re.sub(r"[^a-z ._]", "", str(refusal).lower())[-60:]
-            return f"{getattr(refusal, 'code', '')} {words} {_place(refusal)}"
+            return f"{getattr(refusal, 'code', words)} {_place(refusal)}"
 
 
 def _place(error: BaseException) -> str:
@@ -116,6 +117,7 @@ def _work(
     target: Target, seconds: float, corpus: Path, findings: Path, seed: int, current: Path, counted: Path
 ) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    warnings.simplefilter("ignore")
     code = 1
     try:
         _loop(target, seconds, corpus, findings, random.Random(seed), current, counted)
@@ -147,7 +149,10 @@ def _loop(
             try:
                 outcome = outcome_of(target, content, Path(scratch))
             except Exception as error:
-                _keep(findings, content, "".join(traceback.format_exception(error)))
+                place = f"{type(error).__name__} {_place(error)}"
+                if place not in known:  # once is enough to mend it
+                    known.add(place)
+                    _keep(findings, content, "".join(traceback.format_exception(error)))
                 return
             if outcome not in known:
                 known.add(outcome)

@@ -6,6 +6,7 @@ An exception that is not one of the target's refusals is a finding; so is an ``A
 from __future__ import annotations
 
 import functools
+import re
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -152,7 +153,8 @@ def _judge(content: bytes, folder: Path) -> str:
     assert all("\n" not in problem and len(problem) < 500 for problem in problems.values())
     tags, wrong = read_tags(reply, notebook)
     assert not (tags and wrong)
-    return f"{_plan(content, folder)} {sorted(opinions)} {sorted(tags)} {sorted(set(problems.values()))[:1]}"
+    kinds = {re.sub(r"'.*'|\".*\"|E?\d+", "", problem)[:40] for problem in problems.values()}
+    return f"{_plan(content, folder)} {len(opinions)} {sorted(tags)} {sorted(kinds)}"
 
 
 def _plan(content: bytes, folder: Path) -> str:

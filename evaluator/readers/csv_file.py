@@ -42,7 +42,8 @@ def read_csv(
     try:
         header = [field.strip() for field in next(reader, [])]
         if sorted(header) != sorted(columns):
-            raise ReadError("bad_csv", f"{path.name} has the columns {header[:8]}, expected {list(columns)}")
+            found = [name[:40] for name in header[:8]]
+            raise ReadError("bad_csv", f"{path.name} has the columns {found}, expected {list(columns)}")
         for fields in reader:
             if not fields:
                 continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+LONGEST_MESSAGE = 400
+
 
 class ReadError(Exception):
     """An untrusted file was refused.
@@ -11,14 +13,14 @@ class ReadError(Exception):
     code : str
         Stable snake_case name, listed in `CODES`.
     message : str
-        One line: what was expected and what was found. It never repeats more than a few characters of the
-        file.
+        What was expected and what was found. It never repeats more than a few characters of the file; it becomes one
+        line of at most `LONGEST_MESSAGE` characters, whatever a library put into it.
     """
 
     def __init__(self, code: str, message: str) -> None:
-        super().__init__(f"{code}: {message}")
         self.code = code
-        self.message = message
+        self.message = " ".join(message.split())[:LONGEST_MESSAGE]
+        super().__init__(f"{code}: {self.message}")
 
 
 CODES: dict[str, str] = {

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -14,18 +12,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evaluator.untrusted import Refused, read_bytes
 from hf_datasets.arrow import CASES, RUNS, PublishedRun, cases_table, runs_table
-from hf_datasets.publish import MAX_RECORD_BYTES, RECORD, read_cases
-from hf_datasets.records import RecordError, RunRecord, parse_record
+from hf_datasets.records import RecordError, RunRecord
 from hf_datasets.results.layout import CASES_PARTS, RUNS_PARTS
 from hf_datasets.results.tables import Read, read_parts, shortened
+from hf_datasets.run_folders import finished, read_cases, read_record
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-_RUN_FILES = {RECORD, "cell.json", "unscored.json"}
-_ATTEMPT = re.compile(r".*\.attempt[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -78,15 +72,6 @@ def read_results(source: Path) -> Results:
     return _pulled(source) if (source / RUNS_PARTS).is_dir() else _run_folders(source)
 
 
-def run_folders(root: Path) -> Iterator[Path]:
-    """Folders of runs below ``root``, in the order of their names; what lies inside of a run is not looked at."""
-    for folder, below, files in os.walk(root):
-        if _RUN_FILES & set(files):
-            below.clear()
-            yield Path(folder)
-        below[:] = sorted(name for name in below if not name.startswith(".") and not _ATTEMPT.fullmatch(name))
-
-
 def _pulled(source: Path) -> Results:
     found = read_parts(source / RUNS_PARTS, RUNS)
     frame, problems = _current(found.table, RUNS_PARTS)
@@ -106,14 +91,13 @@ def _run_folders(source: Path) -> Results:
     runs: list[PublishedRun] = []
     folders: list[str] = []
     problems: list[str] = []
-    for folder in run_folders(source):
-        if not (folder / RECORD).is_file():
-            continue
+    for folder in finished(source):
         try:
-            runs.append(read_run(folder))
+            record, content = read_record(folder)
         except RecordError as error:
             problems.append(str(error))
             continue
+        runs.append(PublishedRun(record, sha256(content).hexdigest()))
         folders.append(str(folder))
     table = runs_table(runs).append_column("folder", pa.array(folders, pa.string()))
     frame, repeated = _current(table, str(source))
@@ -129,22 +113,6 @@ def _run_folders(source: Path) -> Results:
         )
 
     return Results(frame, (*problems, *repeated), read)
-
-
-def read_run(folder: Path) -> PublishedRun:
-    """The record of a run folder.
-
-    Raises
-    ------
-    RecordError
-        It cannot be read, or breaks the schema.
-    """
-    path = folder / RECORD
-    try:
-        content = read_bytes(path, MAX_RECORD_BYTES)
-    except Refused as refused:
-        raise RecordError(f"{path}: {refused.message}") from None
-    return PublishedRun(parse_record(content, str(path)), sha256(content).hexdigest())
 
 
 def _cases_of_folders(runs: list[tuple[Path, RunRecord, str]]) -> Read:

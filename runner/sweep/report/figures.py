@@ -89,8 +89,9 @@ def code_shares(title: str, rows: Mapping[str, Mapping[str, float]]) -> str:
         y, x = top + _ROW * row, float(_LABEL)
         parts.append(_text(_LABEL - 8, y + 17, label, "end"))
         for name, share in shares.items():
+            place = f"x='{x:.1f}' y='{y + 4}' width='{width * share:.1f}' height='{_ROW - 8}'"
             parts.append(
-                f"<rect x='{x:.1f}' y='{y + 4}' width='{width * share:.1f}' height='{_ROW - 8}' fill='{CODE_COLOURS[name]}'>"
+                f"<rect {place} fill='{CODE_COLOURS[name]}'>"
                 f"<title>{escape(f'{label}: {name} {100 * share:.1f} %')}</title></rect>"
             )
             x += width * share

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from array import array
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
-from evaluator.untrusted import Refused, open_regular
+from evaluator.readers.errors import ReadError
+from evaluator.readers.gunzip import Gunzip
+from evaluator.untrusted import MEGABYTE, open_regular
 
 MAX_FILE_BYTES = 1 << 30
+MAX_UNPACKED = 128 << 20
+"""Of a compressed trace; what follows is left out and said to be."""
 MAX_EVENTS = 300_000
 MAX_LINE_BYTES = 16 << 20
 
@@ -34,6 +40,8 @@ class TraceIndex:
     """Where the lines start and end, and who speaks in each; ``cut``: the file goes on after the last one."""
 
     path: Path
+    unpacked: IO[bytes] | None
+    """The text of a compressed trace; it goes when the index goes."""
     starts: array[int]
     ends: array[int]
     roles: tuple[Role, ...]
@@ -62,7 +70,7 @@ class TraceIndex:
         ]
 
     def _lines(self, places: Sequence[int]) -> Iterator[tuple[int, bytes]]:
-        with open_regular(self.path, MAX_FILE_BYTES) as file:
+        with _opened(self.path, self.unpacked) as file:
             for place in places:
                 file.seek(self.starts[place])
                 yield place, file.read(self.ends[place] - self.starts[place])
@@ -79,27 +87,46 @@ def index_trace(path: Path) -> TraceIndex:
     try:
         info = path.lstat()
         return _indexed(path, info.st_size, info.st_mtime_ns)
-    except Refused as refused:
-        raise TraceUnreadable(refused.message) from None
+    except ReadError as error:
+        raise TraceUnreadable(error.message) from None
     except OSError as error:
         raise TraceUnreadable(f"{path.name}: {error.strerror}") from None
 
 
 @lru_cache(maxsize=16)
 def _indexed(path: Path, size: int, changed: int) -> TraceIndex:  # noqa: ARG001 - they are part of the key
+    unpacked = _unpacked(path) if path.suffix == ".gz" else None
     starts, ends = array("q"), array("q")
     roles: list[Role] = []
-    start = 0
-    with open_regular(path, MAX_FILE_BYTES) as file:
+    start, cut = 0, False
+    with _opened(path, unpacked) as file:
         while line := file.readline(MAX_LINE_BYTES):
-            if len(roles) == MAX_EVENTS or not line.endswith(b"\n"):
-                return TraceIndex(path, starts, ends, tuple(roles), cut=True)
+            if cut := len(roles) == MAX_EVENTS or not line.endswith(b"\n"):
+                break
             starts.append(start)
             start += len(line)
             ends.append(start)
-            kind = _parsed(line, len(roles))["type"]
-            roles.append(_ROLE_OF.get(kind, "host"))
-    return TraceIndex(path, starts, ends, tuple(roles), cut=False)
+            roles.append(_ROLE_OF.get(_parsed(line, len(roles))["type"], "host"))
+    return TraceIndex(path, unpacked, starts, ends, tuple(roles), cut)
+
+
+@contextmanager
+def _opened(path: Path, unpacked: IO[bytes] | None) -> Iterator[IO[bytes]]:
+    """The trace from its start, by a descriptor of this reader alone."""
+    source = Path(unpacked.name) if unpacked else path
+    with open_regular(source, MAX_FILE_BYTES) as file:
+        yield file
+
+
+def _unpacked(path: Path) -> IO[bytes]:
+    """A temporary file with the text of a compressed trace, at most so much of it."""
+    target = tempfile.NamedTemporaryFile(prefix="trace-", suffix=".jsonl")  # noqa: SIM115 - lives as long as the index
+    with open_regular(path, MAX_FILE_BYTES) as packed:
+        stream = Gunzip(packed, path.name)
+        while (piece := stream.read(MEGABYTE)) and target.tell() < MAX_UNPACKED:
+            target.write(piece)
+    target.flush()
+    return target
 
 
 def _parsed(line: bytes, place: int) -> Event:

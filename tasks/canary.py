@@ -1,7 +1,7 @@
 """The benchmark's canary: one GUID in every brief and every release, so that a model trained on them can be told.
 
-A model that completes the GUID has read the benchmark. It is searched for as a whole and must never be changed: texts that
-carry an older one would no longer be found.
+A model that completes the GUID has read the benchmark. It is searched for as a whole and must never be changed: texts
+that carry an older one would no longer be found.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from evaluator.contamination import signs_of_run
 from evaluator.isolation import Budget, Death, map_isolated
 from evaluator.report import CaseError, CaseResult, CaseStatus, TaskReport
 from evaluator.submission import load_submission_manifest
@@ -285,6 +286,7 @@ def _report(
         all_valid=complete,
         format_valid=present and not broken,
         aggregates=dict(summary.aggregates),
+        flags=signs_of_run(result.flags for result in results),
         cases=tuple(results),
         manifest_sha256=digest,
         versions=_versions(summary.libraries),

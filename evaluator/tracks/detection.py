@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluator.contamination import REFERENCE_COPY, same_boxes
 from evaluator.metrics.boxes import (
     Detections,
     References,
@@ -98,6 +99,7 @@ class DetectionTrack(FilePerCase):
         evidence = {"expected": _packed(true), "found": _packed(said)}
         flags = ["empty_prediction"] * (output == [] and expected != [])
         flags += ["out_of_bounds"] * self._leaves_image(case, found)
+        flags += [REFERENCE_COPY] * same_boxes(_places(expected), _places(found))
         return Outcome(score=f1, metrics={"f1_iou50": f1}, flags=tuple(flags), evidence=evidence)
 
     def _leaves_image(self, case: CaseFiles, boxes: Sequence[Box]) -> bool:
@@ -158,6 +160,10 @@ def _number(entry: dict[str, Any], key: str, where: str) -> float:
     if abs(value) > 1e9:
         raise CaseFault("bad_box", f"{where}: {key} is beyond any image")
     return float(value)
+
+
+def _places(boxes: Sequence[Box]) -> list[tuple[float, ...]]:
+    return [(box.label, *box.corners) for box in boxes]
 
 
 def _table(boxes: Sequence[Box]) -> Table:

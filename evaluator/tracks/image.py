@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluator.contamination import REFERENCE_COPY, same_image
 from evaluator.metrics.image import SSIM_RADIUS, mae, psnr, rmse, ssim
 from evaluator.metrics.lpips import FOLDER, Lpips, load_lpips
 from evaluator.metrics.weights import weights_folder
@@ -111,7 +112,11 @@ class ImageTrack(FilePerCase):
         }
         if self._lpips is not None:
             metrics[LPIPS] = _mean_over_slices(self._lpips, reference, restored)
-        flags = ["psnr_capped"] * noise.capped + ["copied_input"] * self._is_copy(case, restored)
+        flags = ["psnr_capped"] * noise.capped
+        if self._is_copy(case, restored):
+            flags.append("copied_input")
+        elif same_image(reference, restored, width):
+            flags.append(REFERENCE_COPY)
         return Outcome(score=min(1.0, max(0.0, similarity)), metrics=metrics, flags=tuple(flags))
 
     def _is_copy(self, case: CaseFiles, restored: Image) -> bool:

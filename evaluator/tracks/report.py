@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from evaluator.contamination import REFERENCE_COPY, same_text
 from evaluator.metrics import mlrg
 from evaluator.metrics.chest import chexlabel_rule_f1
 from evaluator.metrics.observation import OBSERVATION_WEIGHT, ROUGE_WEIGHT, observation_f1
@@ -71,7 +72,10 @@ class ReportTrack(FilePerCase):
         metrics = _chest_metrics(text, reference) if self._chest else _caption_metrics(text, reference)
         # A set that is defined over the whole corpus has no value of one case, so a case shows this one.
         return Outcome(
-            score=metrics[self._by_case], metrics=metrics, evidence={"text": text, "reference": reference}
+            score=metrics[self._by_case],
+            metrics=metrics,
+            flags=(REFERENCE_COPY,) * same_text(reference, text),
+            evidence={"text": text, "reference": reference},
         )
 
     def aggregate(self, cases: Sequence[Finished]) -> Summary:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluator.contamination import REFERENCE_COPY, same_mask
 from evaluator.metrics.segmentation import (
     Surface,
     SurfaceTooLarge,
@@ -104,6 +105,8 @@ class SegmentationTrack(FilePerCase):
             measured |= _measure(layer, references[name], output[name], flags)
         if not any(mask.data.any() for mask in output.values()):
             flags += ["empty_prediction"] * any(one.in_reference for one in measured.values())
+        copied = any(same_mask(references[name].data, mask.data) for name, mask in output.items())
+        flags += [REFERENCE_COPY] * copied
         return self._outcome(measured, flags)
 
     def _read_references(self, case: CaseFiles) -> Masks:

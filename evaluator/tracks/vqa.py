@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evaluator.contamination import REFERENCE_COPY, same_text
 from evaluator.metrics.answers import exact_match, option_letter, token_f1, yes_no
 from evaluator.readers.json_file import read_json
 from evaluator.tracks.base import (
@@ -80,7 +81,8 @@ class VqaTrack(FilePerCase):
             "yes_no_accuracy": float(correct) if closed else None,
             "open_exact_match": None if closed else float(correct),
         }
-        return Outcome(score=float(correct), metrics=metrics, evidence=_same(output))
+        flags = (REFERENCE_COPY,) * same_text(key, output or "")
+        return Outcome(score=float(correct), metrics=metrics, flags=flags, evidence=_same(output))
 
     def _score_choice(self, case: CaseFiles, output: str | None, key: str) -> Outcome:
         chosen = None if output is None else option_letter(output, _options(case, self.task))

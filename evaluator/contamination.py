@@ -1,4 +1,4 @@
-"""Signs that a submission was not computed but copied: outputs that equal their reference where nobody hits it by chance.
+"""Signs that a submission was copied: outputs that equal their reference where nobody hits it by chance.
 
 A sign is evidence and never a verdict; no score depends on it. Only what is rich enough is looked at: a long and
 irregular border, an image of many values, a text of many words, several boxes. An answer of one word, a class or a
@@ -53,14 +53,15 @@ def same_image(reference: NDArray[Any], restored: NDArray[Any], width: float) ->
         Of that range.
     """
     tolerance = NEARLY * width
-    if any(
-        float(np.max(np.abs(a - b), initial=0.0)) > tolerance
-        for a, b in zip(reference, restored, strict=True)
-    ):
-        return False
-    return any(len(np.unique(plane)) >= LEAST_VALUES for plane in reference) or (
-        len(np.unique(reference)) >= LEAST_VALUES
-    )
+    values: set[float] = set()
+    for expected, found in zip(
+        reference, restored, strict=True
+    ):  # part by part, and done at the first difference
+        if float(np.max(np.abs(expected - found), initial=0.0)) > tolerance:
+            return False
+        if len(values) < LEAST_VALUES:
+            values.update(np.unique(expected).tolist())
+    return len(values) >= LEAST_VALUES
 
 
 def same_text(reference: str, text: str) -> bool:
@@ -74,7 +75,7 @@ def _words(text: str) -> list[str]:
 
 
 def same_boxes(reference: Sequence[tuple[Any, ...]], found: Sequence[tuple[Any, ...]]) -> bool:
-    """Whether two lists hold the same boxes (class and corners) to the last digit, in any order, and several of them."""
+    """Whether two lists hold the same boxes (class, corners) to the last digit, in any order, and several of them."""
     return len(reference) >= LEAST_BOXES and sorted(reference) == sorted(found)
 
 

@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import BinaryIO
 
 from pydantic import ValidationError
 
+from evaluator.files import sha256_file
 from evaluator.report import TaskReport
 from evaluator.trace import EndReason
 from evaluator.untrusted import MEGABYTE, Refused, open_regular, read_bytes
@@ -26,7 +28,8 @@ from hf_datasets.redact import Redactor, Unredactable
 from tasks.registry import TaskError, load_task
 from tasks.schema import Redistribution, Release
 
-RECORD, REPORT, JUDGEMENT, CELL, TRACE = "record.json", "report.json", "judgement.json", "cell.json", "trace.jsonl"
+RECORD, REPORT, JUDGEMENT = "record.json", "report.json", "judgement.json"
+CELL, TRACE, SUBMITTED = "cell.json", "trace.jsonl", "submission/manifest.json"
 MAX_RECORD_BYTES, MAX_REPORT_BYTES = MEGABYTE, 64 * MEGABYTE
 MAX_TRACE_BYTES, MAX_PREVIEW_BYTES = 1024 * MEGABYTE, MEGABYTE
 
@@ -77,18 +80,22 @@ def publication(
     Raises
     ------
     RecordError
-        The record or the report cannot be read; one line that names the file.
+        The record or the report cannot be read, or a file is not the one that the record was sealed over; one line that
+        names the file.
     """
     record_bytes = _read(folder / RECORD, MAX_RECORD_BYTES)
     record = parse_record(record_bytes, str(folder / RECORD))
     terms = Redistribution.NONE if scores_only else terms_of(record)
     run = _Leaving(folder, record, redactor)
-    public, findings = run.public_record(record_bytes, terms)
-    scores = Publication(record, record_bytes, read_cases(folder, record), (), _withheld(record, terms), findings)
+    public, findings = run.public_record(terms)
+    scores = Publication(
+        record, record_bytes, read_cases(folder, record), (), _withheld(record, terms), findings
+    )
     if public is not None:
         scores = replace(scores, record=public, record_bytes=dump_record(public).encode())
     if terms is Redistribution.NONE:
         return scores
+    run.require_sealed()
     files, more = run.files(terms, outputs)
     return replace(scores, files=files, findings=findings + more)
 
@@ -118,9 +125,21 @@ class _Leaving:
     record: RunRecord
     redactor: Redactor
 
-    def public_record(
-        self, raw: bytes, terms: Redistribution
-    ) -> tuple[RunRecord | None, tuple[Finding, ...]]:
+    def require_sealed(self) -> None:
+        """Refuse files that were changed since the record was sealed over them."""
+        record = self.record
+        sealed = {
+            CELL: record.cell_sha256,
+            TRACE: record.trace_sha256,
+            JUDGEMENT: record.judgement_sha256,
+            SUBMITTED: record.submission_sha256,
+        }
+        for name, digest in sealed.items():
+            path = self.folder / name
+            if path.is_file() and sha256_file(path) != digest:
+                raise RecordError(f"{path}: is not the file that {RECORD} was sealed over")
+
+    def public_record(self, terms: Redistribution) -> tuple[RunRecord | None, tuple[Finding, ...]]:
         """The record with secrets taken out; None where it stays as it is, byte for byte."""
         before = self.record.model_dump(mode="json")
         after = self.redactor.json(before)
@@ -139,18 +158,18 @@ class _Leaving:
     ) -> tuple[tuple[PublishedFile, ...], tuple[Finding, ...]]:
         """What leaves beside the record, and what forbids it."""
         findings: list[Finding] = []
-        redactor = self.redactor
+        wise = self
         if (self.folder / TRACE).is_file():
             with self._open(TRACE) as trace:
-                redactor = redactor.having_seen(iter(lambda: trace.read(CHUNK_BYTES), b""))
-        wise = replace(self, redactor=redactor)
+                seen = self.redactor.having_seen(iter(lambda: trace.read(CHUNK_BYTES), b""))
+            wise = replace(self, redactor=seen)
         found = [*wise._outputs(outputs, findings)] if outputs else []
         if terms is Redistribution.ALLOWED:
             found += [*wise._trace(findings), *wise._details(findings), *wise._previews(findings)]
         findings += (
             Finding("names", "the path of a published file holds a secret")
             for file in found
-            if redactor.holds_secret(file.path_in_repo)
+            if wise.redactor.holds_secret(file.path_in_repo)
         )
         return tuple(found), tuple(findings)
 
@@ -206,7 +225,7 @@ class _Leaving:
         if packed is not None:
             yield PublishedFile(f"outputs/{self.record.run_id}.tar.zst", packed)
 
-    def _open(self, name: str):  # noqa: ANN202
+    def _open(self, name: str) -> BinaryIO:
         try:
             return open_regular(self.folder / name, MAX_TRACE_BYTES)
         except Refused as refused:

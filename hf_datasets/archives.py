@@ -1,0 +1,80 @@
+"""Archives that are the same bytes for the same content, and that are unpacked without trusting them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, BinaryIO
+
+from hf_datasets.folders import EPOCH
+
+Member = tuple[str, bytes | Path]
+"""A path inside the archive, and the content or the file that holds it."""
+
+
+class ArchiveError(Exception):
+    """An archive holds what no archive of ours holds; one line."""
+
+
+def write_tar(members: Iterable[Member], out: Any) -> None:
+    """Write a tar archive with nothing in it but names and bytes: no owner, no mode, no time of its own.
+
+    ``out`` needs no more than ``write``.
+    """
+    with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
+        for name, content in sorted(members, key=lambda member: member[0]):
+            info = tarfile.TarInfo(name)
+            info.mtime, info.mode = EPOCH, 0o644
+            info.size = len(content) if isinstance(content, bytes) else content.stat().st_size
+            with io.BytesIO(content) if isinstance(content, bytes) else content.open("rb") as file:
+                tar.addfile(info, file)
+
+
+def write_tar_gz(members: Iterable[Member], path: Path) -> None:
+    """A gzip-compressed archive; the header of the compression says neither name nor time."""
+    with path.open("wb") as raw, gzip.GzipFile("", "wb", compresslevel=9, fileobj=raw, mtime=0) as packed:
+        write_tar(members, packed)
+
+
+def read_tar(file: BinaryIO, *, most_files: int, most_bytes: int) -> Iterator[tuple[str, IO[bytes], int]]:
+    """Name, content and size of each file of a tar archive from anybody.
+
+    Raises
+    ------
+    ArchiveError
+        It is damaged, holds a link, a device, a path that leads elsewhere or one name twice, or is beyond the bounds.
+    """
+    seen: set[str] = set()
+    room = most_bytes
+    try:
+        with tarfile.open(fileobj=file, mode="r|") as tar:
+            for info in tar:
+                _require_plain(info, seen)
+                seen.add(info.name)
+                room -= info.size
+                if room < 0 or len(seen) > most_files:
+                    raise ArchiveError(f"holds more than {most_files} files or {most_bytes} bytes")
+                content = tar.extractfile(info)
+                assert content is not None  # a regular file has content
+                yield info.name, content, info.size
+    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+        raise ArchiveError(f"is damaged: {' '.join(str(error).split())[:200]}") from None
+
+
+def _require_plain(info: tarfile.TarInfo, seen: set[str]) -> None:
+    path = PurePosixPath(info.name)
+    if not info.isreg():
+        raise ArchiveError(f"{info.name[:100]!r} is not a regular file")
+    if (
+        path.is_absolute()
+        or ".." in path.parts
+        or str(path) != info.name
+        or "\\" in info.name
+        or len(info.name) > 255
+    ):
+        raise ArchiveError(f"{info.name[:100]!r} is no plain path below the archive's root")
+    if info.name in seen:
+        raise ArchiveError(f"{info.name!r} stands twice in it")

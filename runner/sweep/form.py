@@ -55,7 +55,7 @@ class SweepForm(Strict):
     tiers: Annotated[tuple[Tier, ...], Field(min_length=1)] = (Tier.LITE, Tier.STANDARD)
     repeats: Literal["published"] | PositiveInt | dict[str, PositiveInt] = "published"
     release: Release = Release.PHANTOM
-    network: Network = "none"
+    network: Network = "allowlist"
     sandbox: BackendName = "auto"
     limits: dict[str, float | int] = Field(default={})
     judge: str = "rules"

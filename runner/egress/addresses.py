@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
 Address = IPv4Address | IPv6Address
 Resolve = Callable[[str, int], list[str]]
@@ -15,6 +15,9 @@ METADATA = frozenset(
 """Where clouds tell a machine its secrets. One of them has an address that looks like any other on the internet."""
 
 NAT64 = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
+RESERVED = tuple(
+    ip_network(text) for text in ("192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4", "100::/64", "5f00::/16")
+)
 COMPATIBLE = IPv6Network("::/96")
 
 
@@ -33,14 +36,19 @@ def resolve(host: str, port: int) -> list[str]:
 def forbidden(text: str) -> str | None:
     """What an address is that no agent may reach, in words; None when it may be reached."""
     address = ip_address(text.partition("%")[0])
-    for one in (address, *_inside(address)):
-        if one in METADATA:
-            return "a cloud's metadata service"
-        if one.is_loopback or one.is_unspecified:
-            return "the machine that runs the benchmark"
-        if not one.is_global or one.is_multicast:
-            return "a private or reserved network"
-    return "the machine that runs the benchmark" if _is_own(address) else None
+    every = (address, *_inside(address))
+    if any(one in METADATA for one in every):
+        return "a cloud's metadata service"
+    if any(one.is_loopback or one.is_unspecified for one in every) or _is_own(address):
+        return "the machine that runs the benchmark"
+    if any(not one.is_global or one.is_multicast or _is_reserved(one) for one in every):
+        return "a private or reserved network"
+    return None
+
+
+def _is_reserved(address: Address) -> bool:
+    """What some versions of Python take for global."""
+    return any(address.version == network.version and address in network for network in RESERVED)
 
 
 def _inside(address: Address) -> Iterator[Address]:

@@ -10,27 +10,26 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
 from pydantic import ValidationError
 
 from evaluator.files import sha256_file
-from evaluator.report import TaskReport
 from evaluator.trace import EndReason
 from evaluator.untrusted import MEGABYTE, Refused, open_regular, read_bytes
 from hf_datasets.chunks import CHUNK_BYTES
 from hf_datasets.outputs import pack_outputs
 from hf_datasets.phi import Finding, screen_text, screen_trace
-from hf_datasets.records import CaseRecord, RecordError, RunRecord, case_records, dump_record, parse_record
-from hf_datasets.redact import Redactor, Unredactable
+from hf_datasets.records import CaseRecord, RecordError, RunRecord, dump_record
+from hf_datasets.redact import Redactor as Redactor
+from hf_datasets.redact import Unredactable
+from hf_datasets.run_folders import MAX_REPORT_BYTES, RECORD, REPORT, read_cases, read_record
 from tasks.registry import TaskError, load_task
 from tasks.schema import Redistribution, Release
 
-RECORD, REPORT, JUDGEMENT = "record.json", "report.json", "judgement.json"
+JUDGEMENT = "judgement.json"
 CELL, TRACE, SUBMITTED = "cell.json", "trace.jsonl", "submission/manifest.json"
-MAX_RECORD_BYTES, MAX_REPORT_BYTES = MEGABYTE, 64 * MEGABYTE
 MAX_TRACE_BYTES, MAX_PREVIEW_BYTES = 1024 * MEGABYTE, MEGABYTE
 
 _PREVIEW = re.compile(r"[\w-][\w.-]{0,150}\.webp")
@@ -83,8 +82,7 @@ def publication(
         The record or the report cannot be read, or a file is not the one that the record was sealed over; one line that
         names the file.
     """
-    record_bytes = _read(folder / RECORD, MAX_RECORD_BYTES)
-    record = parse_record(record_bytes, str(folder / RECORD))
+    record, record_bytes = read_record(folder)
     terms = Redistribution.NONE if scores_only else terms_of(record)
     run = _Leaving(folder, record, redactor)
     public, findings = run.public_record(terms)
@@ -230,27 +228,6 @@ class _Leaving:
             return open_regular(self.folder / name, MAX_TRACE_BYTES)
         except Refused as refused:
             raise RecordError(f"{self.folder / name}: {refused.message}") from None
-
-
-def read_cases(folder: Path, record: RunRecord) -> tuple[CaseRecord, ...]:
-    """The cases of a run, from the report that its record names.
-
-    Raises
-    ------
-    RecordError
-        The report cannot be read, or is another one.
-    """
-    if record.report_sha256 is None:
-        return ()
-    path = folder / REPORT
-    content = _read(path, MAX_REPORT_BYTES)
-    if sha256(content).hexdigest() != record.report_sha256:
-        raise RecordError(f"{path}: is not the report that the record names (its SHA-256 is another)")
-    try:
-        return case_records(record, TaskReport.model_validate_json(content))
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise RecordError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
 def _read(path: Path, max_bytes: int) -> bytes:

@@ -7,7 +7,10 @@
     data/runs/part-*.parquet           one row a run that is not superseded (config "runs")
     data/cases/part-*.parquet          one row a case of those runs (config "cases")
     status/<run_id>.json               what became of verifying it
-    previews/<run_id>/...              traces/<run_id>.jsonl.zst      where the task's terms allow them
+    previews/<run_id>/                 pictures of what was submitted, where the task's terms allow it, as for
+    traces/<run_id>.jsonl.zst          what the host saw, redacted
+    details/<run_id>/                  cell, report and judgement
+    outputs/<run_id>.tar.zst           what the agent handed in
 
 A run id holds no underscore, so that a correction's name can't be another run's. A part's name ends in its row count.
 """
@@ -23,7 +26,7 @@ from hf_datasets.records import RunRecord
 README = "README.md"
 RECORDS, PACKED = "records", "records/packed"
 RUNS_PARTS, CASES_PARTS = "data/runs", "data/cases"
-STATUS, PREVIEWS, TRACES = "status", "previews", "traces"
+STATUS = "status"
 FOLDER_LIMIT = 9_000
 """Files in one folder; the Hub takes at most 10,000."""
 
@@ -57,6 +60,16 @@ def record_path(record: RunRecord, sha256: str, *, correction: bool, taken: dict
         volume += 1
         folder = f"{RECORDS}/{year}-{volume}"
     return f"{folder}/{record.run_id}{f'_{sha256[:8]}' if correction else ''}.json"
+
+
+def own_paths(run_id: str) -> tuple[str, ...]:
+    """Beginnings of the paths where a run's other files may lie."""
+    return (
+        f"previews/{run_id}/",
+        f"details/{run_id}/",
+        f"traces/{run_id}.jsonl.zst",
+        f"outputs/{run_id}.tar.zst",
+    )
 
 
 def part_path(folder: str, part_id: str, rows: int) -> str:

@@ -53,3 +53,12 @@ def first_run(runs: pd.DataFrame, task_id: str | None) -> str | None:
         return None
     found = runs_of(runs, task_id or str(runs["task"].min()))
     return str(found.iloc[0]["run_id"]) if len(found) else None
+
+
+def best_of_agents(runs: pd.DataFrame, task_id: str | None, count: int) -> list[str]:
+    """The first run of each of the best agents of a task; of one agent alone, its first runs."""
+    if not len(runs):
+        return []
+    found = runs_of(runs, task_id)
+    firsts = found.drop_duplicates("agent") if found["agent"].nunique() >= count else found
+    return [str(run_id) for run_id in firsts["run_id"].head(count)]

@@ -50,7 +50,7 @@ def _named(name: str) -> Markup:
 
 
 def _row(run: RunDetail, case: CaseResult, names: Sequence[str], has_preview: bool) -> list[object]:
-    target = Site.link("compare", task=run.record.task, a=run.run_id, case=case.case_id)
+    target = Site.link("compare", task=run.record.task, runs=run.run_id, case=case.case_id)
     link = el("a", case.case_id, href=Markup(target))
     picture = None
     if has_preview:

@@ -114,7 +114,7 @@ def _others(record: RunRecord) -> Markup:
         el(
             "a",
             "Compare with other runs of this task",
-            href=Markup(Site.link("compare", task=record.task, a=record.run_id)),
+            href=Markup(Site.link("compare", task=record.task, runs=record.run_id)),
         ),
         el("a", "The task and its board", href=Markup(Site.link("tasks", task=record.task))),
     ]

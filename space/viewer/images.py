@@ -30,7 +30,7 @@ from space.viewer.canvas import (
 )
 from space.viewer.case import CaseView, Side
 from space.viewer.look import Look
-from space.viewer.panels import absent, columns, figure
+from space.viewer.panels import absent, beside, columns, figure
 from tasks.schema import ImageOutput
 
 INPUT = "input"
@@ -72,7 +72,7 @@ def show(view: CaseView, look: Look) -> Markup:
     small = _cuts(view, look, plane, SMALL)
     figures = [_figure(one, _base(view, small), plane) for one in small]
     figures += [absent(side) for side in view.sides if side.output is None]
-    return el("div", _swipe(cuts, look, plane), _key(view, small), columns(figures, view))
+    return beside(_swipe(cuts, look, plane), columns(figures, view, _key(view, small)))
 
 
 def _grid(view: CaseView) -> Volume:

@@ -9,7 +9,7 @@ from space.viewer.canvas import PLANES, Plane, Point
 
 THREE = "three planes"
 VIEWS: tuple[str, ...] = (*PLANES, THREE)
-CONTOURS, FILL, AGREEMENT = "contours", "fill", "agreement"
+CONTOURS, FILL, AGREEMENT, CLASSES = "contours", "fill", "agreement", "classes"
 LAYERS = (CONTOURS, FILL, AGREEMENT)
 
 

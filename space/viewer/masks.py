@@ -36,7 +36,7 @@ from space.viewer.canvas import (
     window_of,
 )
 from space.viewer.case import CaseView, Side
-from space.viewer.look import AGREEMENT, CONTOURS, Look
+from space.viewer.look import AGREEMENT, FILL, Look
 from space.viewer.panels import absent, columns, figure
 from tasks.schema import MaskOutput, Target
 
@@ -110,11 +110,17 @@ def _panel(
             Layer(scaled(mask, size), colour_of(number))
             for number, mask in enumerate(_masks(side, targets, plane, place))
         ]
-        draw = outlined if look.layer in (CONTOURS, AGREEMENT) else filled
         names = ", ".join(target.name for target in targets)
-        drawn, what = draw(scan, layers, look.opacity), f"{look.layer} of {names} by {side.name}"
+        drawn, what = _drawn(scan, layers, look), f"{look.layer} of {names} by {side.name}"
     alt = f"{plane} slice {place + 1} of {grid.data.shape[AXIS[plane]]}, {what}"
     return picture(drawn, alt, class_="amb-slice")
+
+
+def _drawn(scan: Colours, layers: Sequence[Layer], look: Look) -> Colours:
+    """Fill, or lines that stay seen where a fill of that opacity would."""
+    if look.layer == FILL:
+        return filled(scan, layers, look.opacity)
+    return outlined(scan, layers, min(1.0, look.opacity + 0.3))
 
 
 def _scan(view: CaseView, look: Look, plane: Plane, place: int, size: Size) -> Colours:

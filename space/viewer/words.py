@@ -14,7 +14,7 @@ from space.markup import el, join, section, table
 from space.textdiff import show_diff, similarity
 from space.viewer.canvas import grey, in_colour, picture
 from space.viewer.case import CaseView, Side
-from space.viewer.panels import absent, columns, figure
+from space.viewer.panels import absent, beside, columns, figure
 from space.viewer.read import Pictures
 from tasks.schema import LabelOutput, ReportOutput
 
@@ -25,20 +25,25 @@ MAX_SHOWN = 8000
 def show(view: CaseView) -> Markup:
     """The question or study, then a column for every side."""
     figures = [_column(view, side) if side.output is not None else absent(side) for side in view.sides]
-    return el("div", _asked(view), columns(figures, view), _findings(view))
+    return el("div", beside(_pictures(view), columns(figures, view, _asked(view))), _findings(view))
 
 
 def _asked(view: CaseView) -> Markup | None:
-    if not isinstance(view.given, Pictures):
+    if not isinstance(view.given, Pictures) or not view.given.question:
         return None
-    words = [el("p", view.given.question, class_="amb-question")] if view.given.question else []
-    if view.given.options:
-        words.append(el("ol", [el("li", option) for option in view.given.options], class_="amb-options"))
+    options = [el("li", option) for option in view.given.options]
+    asked = el("p", view.given.question[:MAX_SHOWN], class_="amb-question")
+    return el("div", asked, el("ol", options, class_="amb-options") if options else None)
+
+
+def _pictures(view: CaseView) -> Markup | None:
+    if not isinstance(view.given, Pictures) or not view.given.pictures:
+        return None
     images = [
         picture(_small(pixels), f"{name} of case {view.case_id}", class_="amb-slice")
         for name, pixels in view.given.pictures
     ]
-    return el("div", el("div", images, class_="amb-planes"), words, class_="amb-asked")
+    return el("div", images, class_="amb-planes")
 
 
 def _small(pixels: Any) -> Any:
@@ -51,7 +56,7 @@ def _small(pixels: Any) -> Any:
 
 def _column(view: CaseView, side: Side) -> Markup:
     if isinstance(side.output, ClassAnswer):
-        return figure(side, _label(view, side.output))
+        return figure(side, _label(view, side))
     text = side.output[:MAX_SHOWN]
     base = _base(view)
     if base is None or base is side:
@@ -68,8 +73,9 @@ def _base(view: CaseView) -> Side | None:
     return view.reference or next(iter(view.drawable), None)
 
 
-def _label(view: CaseView, answer: ClassAnswer) -> Markup:
-    right = view.reference.output.label if view.reference else None
+def _label(view: CaseView, side: Side) -> Markup:
+    answer: ClassAnswer = side.output
+    right = view.reference.output.label if view.reference and not side.is_reference else None
     mark = "" if right is None else " amb-right" if answer.label == right else " amb-wrong"
     bars = None
     if answer.probabilities is not None and isinstance(view.task.output, LabelOutput):

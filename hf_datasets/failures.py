@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from evaluator.trace import EndReason
-from hf_datasets.records import RunRecord
+if TYPE_CHECKING:
+    from evaluator.trace import EndReason
+    from hf_datasets.records import RunRecord
 
 
 class Cause(StrEnum):

@@ -50,8 +50,13 @@ class Cell:
     agent: str
     repeat: int = 0
 
+    @property
+    def key(self) -> str:
+        """``task/tier/agent/rNN``: its run folder below ``runs``, and its name in a sweep."""
+        return f"{self.task}/{self.tier.value}/{self.agent}/r{self.repeat:02d}"
+
     def folder(self, runs: Path) -> Path:
-        return runs / self.task / self.tier.value / self.agent / f"r{self.repeat:02d}"
+        return runs / self.key
 
     def __str__(self) -> str:
         return f"{self.task} {self.tier.value} {self.agent} r{self.repeat:02d}"

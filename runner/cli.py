@@ -25,6 +25,7 @@ from runner.printing import (
     require_run_folder,
 )
 from runner.stop import Stopped
+from runner.sweep.cli import app as sweep_app
 from tasks.names import Release, Tier, Track
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.add_typer(sweep_app)
 
 
 class SandboxName(StrEnum):

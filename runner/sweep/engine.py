@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from hf_datasets.failures import Cause
-from runner.cell import Cell
-from runner.execute import Options
-from runner.sweep.folder import key_of
-from runner.sweep.inputs import Inputs
+
+if TYPE_CHECKING:
+    from runner.cell import Cell
+    from runner.execute import Options
+    from runner.sweep.inputs import Inputs
 
 Step = Literal["run", "regrade", "rejudge"]
 Address = str | tuple[str, int]
@@ -60,7 +61,8 @@ class Job:
 
     @property
     def key(self) -> str:
-        return key_of(self.cell)
+        """``task/tier/agent/rNN``."""
+        return self.cell.key
 
     @property
     def id(self) -> str:

@@ -16,8 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.cell import Cell
-
 
 @dataclass(frozen=True)
 class SweepFolder:
@@ -56,8 +54,3 @@ class SweepFolder:
     @property
     def driver_lock(self) -> Path:
         return self.root / ".driver.lock"
-
-
-def key_of(cell: Cell) -> str:
-    """``task/tier/agent/rNN``: the cell's name in the ledger, and its run folder below ``runs``."""
-    return f"{cell.task}/{cell.tier.value}/{cell.agent}/r{cell.repeat:02d}"

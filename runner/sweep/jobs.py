@@ -89,7 +89,7 @@ def _do(job: Job, teller: Teller) -> Outcome:
             outcome = rejudge(folder, options.data, load_judge(options.judge, options.judges_file))
     assert outcome is not None
     if outcome.state != "unscored":
-        _require_record_of(job.inputs, outcome.record)
+        require_record_of(job.inputs, outcome.record)
     return outcome
 
 
@@ -120,8 +120,14 @@ def _require_locked_inputs(job: Job) -> None:
     _memory.checked |= {kind}
 
 
-def _require_record_of(inputs: Inputs, record: RunRecord) -> None:
-    """What was sealed must have been made of what was locked, whatever changed while it ran."""
+def require_record_of(inputs: Inputs, record: RunRecord) -> None:
+    """What was sealed must have been made of what was locked, whatever changed while it ran.
+
+    Raises
+    ------
+    InputsChanged
+        Names the digests that differ.
+    """
     pairs = {
         "task_sha256": (record.task_sha256, inputs.task_sha256),
         "manifest_sha256": (record.manifest_sha256, inputs.manifest_sha256),

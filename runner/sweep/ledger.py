@@ -13,13 +13,14 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hf_datasets.failures import Cause, verdict_on
+from hf_datasets.failures import Cause
 from runner.errors import UsageProblem
 from runner.sweep.engine import AttemptEnd, Job, Spend
 
@@ -28,20 +29,19 @@ from runner.sweep.engine import AttemptEnd, Job, Spend
 class CellState:
     """What the ledger says of one cell.
 
-    ``attempts`` counts physical attempts; ``open`` is the one that has no end yet. ``done`` is the last end with a
-    sealed record, ``done_lock`` the lock it was made under.
+    ``attempts`` counts physical attempts; ``open`` is the one that has no end yet, with its steps and its lock.
+    ``done`` is the last end with a sealed record, ``done_lock`` the lock it was made under. ``ends`` counts the ends
+    without one, since then.
     """
 
     attempts: int = 0
     open: int | None = None
+    open_steps: tuple[str, ...] = ()
+    open_lock: str = ""
     last: AttemptEnd | None = None
     done: AttemptEnd | None = None
     done_lock: str = ""
     ends: dict[Cause, int] = field(default_factory=dict)
-
-    def failures(self) -> int:
-        """Bounded failures since the cell was last done, or ever."""
-        return sum(number for cause, number in self.ends.items() if verdict_on(cause).retry == "bounded")
 
 
 @dataclass
@@ -52,8 +52,8 @@ class Book:
     spend: Spend = field(default_factory=Spend)
     spend_by_agent: dict[str, Spend] = field(default_factory=dict)
     own_seconds: float = 0.0
-    first_at: str = ""
-    last_at: str = ""
+    sealed_at: deque[str] = field(default_factory=lambda: deque(maxlen=200))
+    """When the latest records were sealed."""
 
     def cell(self, key: str) -> CellState:
         return self.cells.setdefault(key, CellState())
@@ -61,10 +61,10 @@ class Book:
     def add(self, line: dict[str, Any]) -> None:
         """Book one line."""
         state = self.cell(line["key"])
-        self.first_at, self.last_at = self.first_at or line["at"], line["at"]
         if line["event"] == "started":
             state.attempts = max(state.attempts, line["attempt"])
-            state.open = line["attempt"]
+            state.open, state.open_lock = line["attempt"], line["lock"]
+            state.open_steps = tuple(line["steps"])
             return
         end = _end_of(line)
         if state.open == end.attempt:
@@ -73,6 +73,7 @@ class Book:
         if end.record_sha256 is not None:
             state.done, state.done_lock = end, line["lock"]
             state.ends = {}
+            self.sealed_at.append(line["at"])
         else:
             state.ends[end.cause] = state.ends.get(end.cause, 0) + 1
         agent = end.key.split("/")[2]

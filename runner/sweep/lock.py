@@ -19,7 +19,7 @@ from runner.cell import Cell, read_form
 from runner.errors import UsageProblem
 from runner.execute import Options
 from runner.sandbox import choose_backend
-from runner.sweep.folder import SweepFolder, key_of
+from runner.sweep.folder import SweepFolder
 from runner.sweep.form import Block, SweepForm, blocks_of, cells_of
 from runner.sweep.freeze import Freezer, code_part
 from runner.sweep.inputs import Decision, Inputs, decide
@@ -83,7 +83,7 @@ class Lock(Strict):
         return cells_of(self.blocks, self.form.release)
 
     def keys(self) -> list[str]:
-        return [key_of(cell) for cell in self.cells()]
+        return [cell.key for cell in self.cells()]
 
     def inputs(self, cell: Cell) -> Inputs | None:
         """The cell's digests; None where this lock does not plan its task or agent."""
@@ -260,7 +260,7 @@ def standings(lock: Lock, locks: Locks, book: Book) -> Iterator[Standing]:
 
 
 def standing(cell: Cell, lock: Lock, locks: Locks, book: Book) -> Standing:
-    state = book.cells.get(key_of(cell))
+    state = book.cells.get(cell.key)
     now = lock.inputs(cell)
     assert now is not None
     if state is None or state.done is None:

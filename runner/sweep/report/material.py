@@ -16,7 +16,7 @@ from hf_datasets.records import RecordError, RunRecord, load_record
 from hf_datasets.stats import observed_plan, runs_frame
 from runner.cell import RECORD, REPORT, UNSCORED
 from runner.errors import UsageProblem
-from runner.sweep.folder import SweepFolder, key_of
+from runner.sweep.folder import SweepFolder
 from runner.sweep.ledger import read_book
 from runner.sweep.lock import Lock, Locks, load_lock, standings
 from tasks.registry import load_task
@@ -155,7 +155,7 @@ def _stale(sweep: SweepFolder, lock: Lock) -> set[Key]:
     return {
         (one.cell.agent, one.cell.task, one.cell.tier.value, one.cell.repeat)
         for one in found
-        if one.decision != "reuse" and book.cell(key_of(one.cell)).done is not None
+        if one.decision != "reuse" and book.cell(one.cell.key).done is not None
     }
 
 

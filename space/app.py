@@ -10,9 +10,11 @@ from fastapi import FastAPI, Request
 from fastapi.responses import RedirectResponse, Response
 from starlette.middleware.base import RequestResponseEndpoint
 
+from space.downloads import add_downloads
 from space.files import add_files
 from space.look import CSS, HEAD, theme
 from space.pages import PAGES, Page
+from space.shell import status, top
 from space.site import HOME, Site
 
 
@@ -21,6 +23,7 @@ def build_app(site: Site) -> FastAPI:
     app = FastAPI(title="AutoMedBench", docs_url=None, redoc_url=None, openapi_url=None)
     app.middleware("http")(_view_to_path)
     add_files(app, site)
+    add_downloads(app, site)
     blocks = build_blocks(site)
     mounted: FastAPI = gr.mount_gradio_app(
         app, blocks, "/", theme=theme(), css=CSS, head=HEAD, footer_links=["api"], show_error=False, ssr_mode=False
@@ -40,6 +43,11 @@ def build_blocks(site: Site) -> gr.Blocks:
 
 
 def _build(page: Page, site: Site) -> None:
+    """A page below its head; the head's second line tells how old the data are when the page is opened."""
+    gr.Navbar(visible=False)
+    gr.HTML(top(page.view))
+    age = gr.HTML(elem_id="status")
+    site.on_load(lambda: status(site.data()), [age])
     importlib.import_module(f"space.pages.{page.view}").build(site)
 
 

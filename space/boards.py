@@ -82,4 +82,4 @@ def _short(value: str) -> str:
 def board_title(key: str) -> str:
     """A board's key as people read it."""
     release, judge, *rest = key.split(" | ")
-    return " · ".join((f"{release.capitalize()} release", f"judge: {judge}", *rest))
+    return " · ".join((f"{release} release", f"{judge} judge", *rest))

@@ -20,6 +20,7 @@ class Page:
 
 PAGES = (
     Page("leaderboard", "Leaderboard"),
+    Page("agent", "Agent", listed=False),
     Page("stages", "Stages"),
     Page("failures", "Failures"),
     Page("cost", "Cost"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from runner.printing import EXIT_UNSCORED, print_rows
+from runner.sweep.report.command import report
 
 if TYPE_CHECKING:
     from runner.sweep.folder import SweepFolder
@@ -23,6 +24,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+app.command()(report)
 
 
 class EngineName(StrEnum):

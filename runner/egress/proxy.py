@@ -111,16 +111,17 @@ class Proxy:
         try:
             with self._held(client):
                 self._answer(client, traffic)
+            if traffic.method != "?":
+                self._write_down(traffic, began)
         finally:
             with self._lock:
                 self._threads.discard(threading.current_thread())
-        if traffic.method != "?":
-            now = self._ledger.clock()
-            entry = Download.model_validate(
-                {**vars(traffic), "t": round(now, 3), "seconds": round(now - began, 3)}
-            )
-            with contextlib.suppress(OSError):  # a full disk ends the run elsewhere
-                self._ledger.write(entry)
+
+    def _write_down(self, traffic: _Traffic, began: float) -> None:
+        now = self._ledger.clock()
+        times = {"t": round(now, 3), "seconds": round(now - began, 3)}
+        with contextlib.suppress(OSError):  # a full disk ends the run elsewhere
+            self._ledger.write(Download.model_validate({**vars(traffic), **times}))
 
     @contextlib.contextmanager
     def _held(self, connection: socket.socket) -> Iterator[socket.socket]:

@@ -21,7 +21,7 @@ class NewerCard(Exception):
 
 def card(repo: str, runs: int, cases: int) -> str:
     """The card of a repository with so many rows."""
-    front = yaml.safe_dump(_front(), sort_keys=False, allow_unicode=True, width=100)
+    front = yaml.safe_dump(_front(), sort_keys=False, allow_unicode=True, default_flow_style=None, width=100)
     body = _BODY.format(
         repo=repo, runs=f"{runs:,}", cases=f"{cases:,}", schema=SCHEMA_VERSION, terms="\n".join(_terms())
     )

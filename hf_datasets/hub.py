@@ -135,6 +135,18 @@ class Hub:
 
         return self._patient(fetch)
 
+    def download(self, path: str, revision: str, folder: Path) -> Path:
+        """One file at a commit, below ``folder`` and in no cache: for large files that are read once."""
+
+        def fetch() -> Path:
+            return Path(
+                self.api.hf_hub_download(
+                    self.repo, path, repo_type="dataset", revision=revision, local_dir=folder
+                )
+            )
+
+        return self._patient(fetch)
+
     def snapshot(self, patterns: list[str], revision: str | None, *, offline: bool = False) -> Path:
         """Folder of the cache with the files that fit, whole; ``offline``: as they were pulled last."""
 

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
-from hf_datasets.hub import Head, Hub, HubError
+from hf_datasets.hub import Head, Hub, HubError, git_oid
 from hf_datasets.records import RecordError, RunRecord, parse_record
 from hf_datasets.results.layout import PACKED, parts, run_of_record
+from hf_datasets.results.tables import read_pack
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class Truths:
 
     def __init__(self, hub: Hub, head: Head) -> None:
         self._hub, self._head = hub, head
-        self._packs: list[pa.Table] | None = None
+        self._contents: dict[str, bytes] | None = None
 
     def of(self, run_id: str) -> list[Truth]:
         """All records of a run, in the order of their paths.
@@ -67,16 +64,17 @@ class Truths:
             One of them cannot be read.
         """
         paths = sorted(path for path in self._head.files if run_of_record(path) == run_id)
-        packed = self._packed(run_id)
+        packed = self._packed()
         return [_truth(path, packed.get(path) or self._hub.read(path, self._head.sha)) for path in paths]
 
-    def _packed(self, run_id: str) -> dict[str, bytes]:
-        if self._packs is None:
-            found = parts(self._head.files, PACKED)
-            contents = (self._hub.read(part.path, self._head.sha) for part in found)
-            self._packs = [pq.read_table(pa.BufferReader(content)) for content in contents]
-        rows = (table.filter(pc.equal(table["run_id"], run_id)) for table in self._packs)
-        return {row["path"]: row["record"] for table in rows for row in table.to_pylist()}
+    def _packed(self) -> dict[str, bytes]:
+        if self._contents is None:
+            packs = [self._hub.read(part.path, self._head.sha) for part in parts(self._head.files, PACKED)]
+            rows = (row for pack in packs for row in read_pack(pack, PACKED)[0])
+            self._contents = {
+                path: content for path, _, content in rows if self._head.files.get(path) == git_oid(content)
+            }
+        return self._contents
 
 
 def _truth(path: str, content: bytes) -> Truth:

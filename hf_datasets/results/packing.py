@@ -15,12 +15,7 @@ from hf_datasets.card import NewerCard, card, require_known
 from hf_datasets.hub import Content, Head, Hub, HubError
 from hf_datasets.publish import Publication
 from hf_datasets.results.layout import CASES_PARTS, PACKED, README, RUNS_PARTS, Part, part_path, parts
-from hf_datasets.results.tables import read_part, to_parquet
-
-PACKS = pa.schema(
-    [("path", pa.string()), ("run_id", pa.string()), ("record_sha256", pa.string()), ("record", pa.binary())]
-)
-"""Of ``records/packed``: a record's bytes and where they lie."""
+from hf_datasets.results.tables import PACKS, read_part, to_parquet
 
 
 @dataclass

@@ -69,6 +69,23 @@ def read_parts(folder: Path, schema: pa.Schema) -> Read:
     return Read(pa.concat_tables([one.table for one in found]), problems)
 
 
+PACKS = pa.schema(
+    [("path", pa.string()), ("run_id", pa.string()), ("record_sha256", pa.string()), ("record", pa.binary())]
+)
+"""Of ``records/packed``: a record's bytes and where they lie."""
+
+
+def read_pack(source: Path | bytes, where: str) -> tuple[list[tuple[str, str, bytes]], tuple[str, ...]]:
+    """Path, digest and bytes of the records of a pack, and a line where it cannot be read."""
+    try:
+        table = pq.read_table(pa.BufferReader(source) if isinstance(source, bytes) else source, schema=PACKS)
+        table.validate(full=True)
+        columns = [table[name].to_pylist() for name in ("path", "record_sha256", "record")]
+    except (pa.ArrowException, OSError, ValueError) as error:
+        return [], (f"{where}: cannot be read: {' '.join(str(error).split())[:200]}",)
+    return [row for row in zip(*columns, strict=True) if None not in row], ()
+
+
 def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     columns = [
         table[field.name].cast(field.type)

@@ -14,8 +14,8 @@ def report(
     out: Annotated[Path | None, typer.Option(help="Where to write; FOLDER/report by default.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as a JSON list.")] = False,
 ) -> None:
-    """Write the results as HTML and Markdown: tables in the published shape, figures, and what is missing."""
-    from runner.sweep.report import write_report
+    """Write tables, figures and what is missing, as HTML and Markdown."""
+    from runner.sweep.report.write import write_report
 
     written = [str(path) for path in write_report(folder, out)]
     print(json.dumps(written, indent=1) if as_json else "\n".join(written))

@@ -7,7 +7,7 @@ import io
 import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, BinaryIO
+from typing import IO, Any
 
 from hf_datasets.folders import EPOCH
 
@@ -39,8 +39,8 @@ def write_tar_gz(members: Iterable[Member], path: Path) -> None:
         write_tar(members, packed)
 
 
-def read_tar(file: BinaryIO, *, most_files: int, most_bytes: int) -> Iterator[tuple[str, IO[bytes], int]]:
-    """Name, content and size of each file of a tar archive from anybody.
+def read_tar(file: Any, *, most_files: int, most_bytes: int) -> Iterator[tuple[str, IO[bytes], int]]:
+    """Name, content and size of each file of a tar archive from anybody; ``file`` needs no more than ``read``.
 
     Raises
     ------

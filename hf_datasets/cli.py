@@ -1,4 +1,4 @@
-"""``python -m hf_datasets``: make phantoms, fetch and stage raw data.
+"""``python -m hf_datasets``: make phantoms, fetch and stage raw data, releases and results.
 
 Exit codes: 0 done, 2 usage, 3 the data can't be used.
 """
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hf_datasets.families import FAMILIES, UnknownTask
+from hf_datasets.releases_cli import build_release, download_release
 
 if TYPE_CHECKING:
     from hf_datasets.staging import Plan
@@ -26,6 +27,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+
+app.command("build-release")(build_release)
+app.command("download-release")(download_release)
 
 TaskArgument = Annotated[str | None, typer.Argument(help="Task id, for example kidney-seg-task.")]
 AllOption = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -40,12 +41,18 @@ class Outcome:
 
 
 def staged_folder(data_root: Path, release: Release, task: Task) -> Path:
-    """Where the task's staged data lie; phantoms are made on the spot, everything else must have been staged."""
+    """Where the task's staged data lie; phantoms are made on the spot, a release is downloaded where one is named."""
     if release is Release.PHANTOM:
         from hf_datasets import ensure_phantom
 
         return ensure_phantom(task.id, data_root)
-    return data_root / release.value / task.id
+    from hf_datasets.release_download import ensure_released, source_variable
+    from hf_datasets.release_form import ReleaseError
+
+    try:
+        return ensure_released(release, task.id, data_root, os.environ.get(source_variable(release)))
+    except ReleaseError as error:
+        raise EnvironmentProblem(str(error)) from None
 
 
 def staged_manifest(data: Path) -> Manifest:

@@ -49,13 +49,14 @@ def exit_code_of(error: BaseException) -> int | None:
     from evaluator.trace import TraceError
     from hf_datasets.families import UnknownTask
     from hf_datasets.records import RecordError
+    from hf_datasets.release_form import ReleaseError
     from hf_datasets.staging import StagingError
     from runner.sandbox.base import SandboxDead, SandboxUnavailable
     from tasks.registry import TaskError
 
     if isinstance(error, TaskError | UnknownTask | RecordError | TraceError):
         return UsageProblem.exit_code
-    if isinstance(error, SandboxUnavailable | SandboxDead | StagingError | OSError):
+    if isinstance(error, SandboxUnavailable | SandboxDead | StagingError | ReleaseError | OSError):
         return EnvironmentProblem.exit_code
     return error.exit_code if isinstance(error, Problem) else None
 

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from evaluator.files import sha256_file, write_atomic
 from evaluator.trace import EndReason, TraceError
 from hf_datasets.records import dump_record, load_record
+from hf_datasets.release_download import revision_of
 from runner import cell as files
 from runner.agents import load_agent, require_agent
 from runner.agents.base import Agent
@@ -192,6 +193,7 @@ def prepare(cell: Cell, agent: Agent, options: Options, backend: Backend, limits
         brief_sha256=brief.sha256,
         n_cases=len(manifest.cases),
         price_source=agent.price_source,
+        data_revision=revision_of(data),
         cpu_count=hardware().cpu_count,
         memory_mb=hardware().memory_mb,
         gpus=tuple(gpu.name for gpu in devices),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,11 @@ from pathlib import Path
 import pytest
 
 from hf_datasets import ensure_phantom
+from hf_datasets.folders import locked
+from hf_datasets.releases import LITE_CASES
+from tasks.manifest import MANIFEST_NAME, dump_manifest, load_manifest
+from tasks.names import Redistribution, Release
+from tasks.registry import load_task
 
 sys.path.insert(0, str(Path(__file__).parent / "hub"))
 os.environ |= {  # read by huggingface_hub when it is imported; no test speaks to the real Hub
@@ -36,6 +42,20 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def staged_phantom(shared_folder: Path) -> Callable[[str], Path]:
     """Staged phantom of a task, made when first asked for. Tests only read it."""
     return lambda task_id: ensure_phantom(task_id, shared_folder / "data")
+
+
+@pytest.fixture(scope="session")
+def lite_data(staged_phantom: Callable[[str], Path], shared_folder: Path) -> Path:
+    """Data as if staged for the Lite release, of every task whose terms let them out: phantoms stand in for them."""
+    root = shared_folder / "lite-data"
+    with locked(shared_folder / ".lite-data.lock"):
+        for task in map(load_task, LITE_CASES):
+            target = root / "lite" / task.id
+            if task.source.redistribution is Redistribution.ALLOWED and not target.exists():
+                shutil.copytree(staged_phantom(task.id), target)
+                manifest = load_manifest(target).model_copy(update={"release": Release.LITE})
+                (target / MANIFEST_NAME).write_text(dump_manifest(manifest), encoding="utf-8")
+    return root
 
 
 @pytest.fixture

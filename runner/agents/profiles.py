@@ -133,6 +133,9 @@ def _read(path: Path) -> dict[str, Profile]:
 
 File = TypeVar("File", bound=Strict)
 
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""A safe one; in C it takes a tenth of the time, which every run of a sweep pays."""
+
 
 def read_profile_file(path: Path, form: type[File]) -> File:
     """A YAML file of profiles in its form.
@@ -143,7 +146,7 @@ def read_profile_file(path: Path, form: type[File]) -> File:
         It is absent, no YAML, or breaks the form; names the field.
     """
     try:
-        return form.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        return form.model_validate(yaml.load(path.read_text(encoding="utf-8"), _LOADER))
     except OSError as error:
         raise UsageProblem(f"{path}: expected a file with profiles; {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -151,7 +151,7 @@ def _previews(site: Site, scene: Scene) -> Markup | None:
 
 def _links(scene: Scene) -> Markup:
     links = [
-        el("a", title, href=Markup(Site.link("run", run=run.run_id, section="Cases")))
+        el("a", title, href=Site.link("run", run=run.run_id, section="Cases"))
         for run, title in zip(scene.runs, run_titles(scene.runs), strict=True)
     ]
     return el("p", "The runs: ", join(links, " · "), class_="amb-hint")

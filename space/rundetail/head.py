@@ -17,7 +17,7 @@ def head(record: RunRecord) -> Markup:
     """Title, badges, and the scores as tiles."""
     task = task_of(record)
     title = task.title if task else record.task
-    tasks = el("a", record.task, href=Markup(Site.link("tasks", task=record.task)))
+    tasks = el("a", record.task, href=Site.link("tasks", task=record.task))
     return el(
         "div",
         el("h2", title),

@@ -100,7 +100,7 @@ def event_links(run_id: str, events: Sequence[int]) -> Markup:
     if not events:
         return join(["–"])
     links = [
-        el("a", f"#{seq}", href=Markup(Site.link("run", run=run_id, section="Trace", event=seq)))
+        el("a", f"#{seq}", href=Site.link("run", run=run_id, section="Trace", event=seq))
         for seq in events[:MAX_LINKS]
     ]
     more = f" and {len(events) - MAX_LINKS} more" if len(events) > MAX_LINKS else None

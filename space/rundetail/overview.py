@@ -81,7 +81,7 @@ def _codes(record: RunRecord) -> Markup:
            style=f"--code:{colours.get(_family(code), '#777777')}")
         for code in record.error_codes
     ]  # fmt: skip
-    more = el("a", "with their evidence", href=Markup(Site.link("run", run=record.run_id, section="Errors")))
+    more = el("a", "with their evidence", href=Site.link("run", run=record.run_id, section="Errors"))
     return el("div", el("ul", items, class_="amb-codes"), el("p", "See them ", more, "."))
 
 
@@ -114,8 +114,8 @@ def _others(record: RunRecord) -> Markup:
         el(
             "a",
             "Compare with other runs of this task",
-            href=Markup(Site.link("compare", task=record.task, runs=record.run_id)),
+            href=Site.link("compare", task=record.task, runs=record.run_id),
         ),
-        el("a", "The task and its board", href=Markup(Site.link("tasks", task=record.task))),
+        el("a", "The task and its board", href=Site.link("tasks", task=record.task)),
     ]
     return section("Further", el("ul", [el("li", link) for link in links]))

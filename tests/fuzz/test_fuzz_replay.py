@@ -1,4 +1,4 @@
-"""Every input that once broke a reader of foreign data, and a choice of odd ones, read again; and a few hundred new ones."""
+"""Every input that once broke a reader of foreign data, and odd ones, read again; and a few hundred new ones."""
 
 from __future__ import annotations
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Show results as a leaderboard that can be drilled into.")
-    parser.add_argument("--results", default="runs", metavar="DIR|REPO[@SHA]",
-                        help="folder of runs, or results dataset on the Hub (default: runs)")  # fmt: skip
+    parser.add_argument("--results", metavar="DIR|REPO[@SHA]", default=os.environ.get("AUTOMEDBENCH_RESULTS"),
+                        help="folder of runs, or dataset on the Hub (default: runs, else a demonstration)")  # fmt: skip
     parser.add_argument("--data", type=Path, metavar="DIR",
                         help="folder of staged data that cases are drawn from, where their terms allow it")  # fmt: skip
-    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--refresh", type=float, default=60.0, metavar="SECONDS",
+                        help="how often the results are read again (default: 60)")  # fmt: skip
+    parser.add_argument("--host", default=os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1"))
     parser.add_argument("--port", type=int, default=7860)
     arguments = parser.parse_args()
 
@@ -22,13 +25,18 @@ def main() -> None:
     from space.app import build_app
     from space.refresh import Refresher
     from space.site import Site
-    from space.source import FolderSource, SourceError
+    from space.source import SourceError, source_of
 
     try:
-        results = Refresher(FolderSource(Path(arguments.results)))
+        results = Refresher(source_of(arguments.results), arguments.refresh)
     except SourceError as error:
         sys.exit(f"error: {error}")
-    uvicorn.run(build_app(Site(results, arguments.data)), host=arguments.host, port=arguments.port, log_level="warning")
+    uvicorn.run(
+        build_app(Site(results, arguments.data)),
+        host=arguments.host,
+        port=arguments.port,
+        log_level="warning",
+    )
 
 
 if __name__ == "__main__":

@@ -50,11 +50,10 @@ class Filter:
         keep = self.cells(runs)
         if self.statuses:
             keep &= runs["status"].isin(self.statuses)
-        day = runs["finished_at"].astype(str).str[:10] if self.since or self.until else None
-        if day is not None and self.since:
-            keep &= day >= self.since
-        if day is not None and self.until:
-            keep &= day <= self.until
+        if self.since:
+            keep &= runs["finished_at"] >= pd.Timestamp(self.since, tz="UTC")
+        if self.until:
+            keep &= runs["finished_at"] < pd.Timestamp(self.until, tz="UTC") + pd.Timedelta(days=1)
         return keep
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import gradio as gr
@@ -172,6 +173,8 @@ def filter_of(values: Mapping[str, Any]) -> Filter:
 
 
 def _day(text: Any) -> str:
-    """A day or a part of one; anything else is not a filter."""
-    text = str(text or "").strip()
-    return text if text.replace("-", "").isdigit() and 4 <= len(text) <= 10 else ""
+    """A day such as 2026-05-31; anything else, such as one that is still being typed, is not a filter."""
+    try:
+        return date.fromisoformat(str(text or "").strip()).isoformat()
+    except ValueError:
+        return ""

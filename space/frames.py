@@ -1,46 +1,80 @@
-"""Records as tables: one row a run, one row a rubric item."""
+"""Records as tables: one row a run in the published columns, one row a rubric item."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
 
-from hf_datasets.records import RunRecord
+from hf_datasets.arrow import RUNS, PublishedRun, run_row
+from hf_datasets.records import RunLimits, RunRecord
 from space.boards import limits_text
 
-_NESTED = ("items", "metrics", "stages", "limits")
-RUN_COLUMNS = (*(name for name in RunRecord.model_fields if name not in _NESTED), "limits", "status", "board")
-SELF_REPORTED = "self-reported"
-"""Nobody but its sender has looked at the run."""
+COLUMNS = tuple(RUNS.names)
 ITEM_COLUMNS = ("run_id", "item", "stage", "value")
-
-Row = Mapping[str, Any]
-
-
-def row_of(record: RunRecord) -> dict[str, Any]:
-    """A record as one flat row. Values keep their types; ``limits`` becomes a text that tells different ones apart."""
-    row = {name: getattr(record, name) for name in RunRecord.model_fields if name not in _NESTED}
-    for name in ("track", "tier", "release", "end_reason"):
-        row[name] = str(row[name])
-    row["limits"] = limits_text(record.limits.model_dump())
-    row["status"] = SELF_REPORTED
-    return row
+_LIMITS = tuple(f"limit_{name}" for name in RunLimits.model_fields)
+_NUMBERS = ("overall", "agentic", "task_score", "task_score_ungated", "skill", "completion", "cost_usd",
+            "s1", "s2", "s3", "s4", "s5")  # fmt: skip
 
 
-def items_of(record: RunRecord) -> list[tuple[str, str, str, float | None]]:
-    """The rubric items of a record that applied."""
-    return [(record.run_id, item.id, item.stage, item.value) for item in record.items if item.applies]
+def row_of(record: RunRecord, sha256: str) -> tuple[Any, ...]:
+    """A record as one row, its values in the order of ``COLUMNS``."""
+    row = run_row(PublishedRun(record, sha256))
+    return tuple(row[name] for name in COLUMNS)
 
 
-def run_frame(rows: Iterable[Row]) -> pd.DataFrame:
-    frame = pd.DataFrame(list(rows), columns=[name for name in RUN_COLUMNS if name != "board"])
-    numbers = ("overall", "agentic", "task_score", "task_score_ungated", "skill", "completion", "cost_usd",
-               "s1", "s2", "s3", "s4", "s5")  # fmt: skip
-    return frame.astype({name: "float64" for name in numbers})
+def frame_of(rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
+    """Rows as `row_of` makes them."""
+    return pd.DataFrame.from_records(list(rows), columns=list(COLUMNS))
 
 
-def item_frame(items: Iterable[tuple[str, str, str, float | None]]) -> pd.DataFrame:
-    frame = pd.DataFrame(list(items), columns=list(ITEM_COLUMNS))
-    return frame.astype({"item": "category", "stage": "category", "value": "float32"})
+def shaped(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What the pages work with, from a frame in the published columns: the runs, and their rubric items.
+
+    In the runs the limits become one text, ``limits``, and the JSON columns are left out: they are large, and the Run
+    page reads the record itself.
+    """
+    runs = frame.drop(columns=["items", "metrics", *_LIMITS]).assign(limits=_limits(frame))
+    runs = runs.astype(dict.fromkeys(_NUMBERS, "float64"))
+    for name in ("started_at", "finished_at"):
+        runs[name] = pd.to_datetime(runs[name], utc=True)
+    runs["error_codes"] = [tuple(codes) for codes in runs["error_codes"]]
+    return runs, _items(zip(frame["run_id"], frame["items"], strict=True))
+
+
+def _limits(frame: pd.DataFrame) -> pd.Series:
+    if frame.empty:
+        return pd.Series(dtype=object)
+    limits = frame[list(_LIMITS)].astype("float64")
+    group = limits.groupby(list(_LIMITS), dropna=False, sort=False).ngroup()
+    firsts = limits.loc[~group.duplicated()]
+    texts = {group[index]: _limits_of(row) for index, row in firsts.iterrows()}
+    return group.map(texts)
+
+
+def _limits_of(row: pd.Series) -> str:
+    return limits_text(
+        {name.removeprefix("limit_"): None if pd.isna(value) else value for name, value in row.items()}
+    )
+
+
+def _items(runs: Iterable[tuple[str, Any]]) -> pd.DataFrame:
+    """The items that applied; a run whose items are no list has none."""
+    rows = [
+        (run_id, str(item.get("id")), str(item.get("stage")), item.get("value"))
+        for run_id, text in runs
+        for item in _list(text)
+        if isinstance(item, dict) and item.get("applies")
+    ]
+    frame = pd.DataFrame(rows, columns=list(ITEM_COLUMNS))
+    return frame.astype({"run_id": "category", "item": "category", "stage": "category", "value": "float32"})
+
+
+def _list(text: Any) -> list[Any]:
+    try:
+        found = json.loads(text)
+    except (TypeError, ValueError):
+        return []
+    return found if isinstance(found, list) else []

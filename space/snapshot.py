@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -68,10 +68,10 @@ class RunDetail:
 class Snapshot:
     """All results at one moment.
 
-    ``runs``: one row a run, its columns those of ``RunRecord`` (scores in [0, 1], None where unscored; ``items``,
-    ``metrics``, ``stages`` and ``limits`` left out, see ``items`` and ``RunDetail.record``) and ``board``, the key
-    of the board it stands on. ``items``: one row a rubric item of a run (run_id, item, stage, value; those that did
-    not apply are left out). ``problems``: one line for each record that could not be read. ``is_demo``: no results were
+    ``runs``: one row a run in the published columns (docs/records.md; scores in [0, 1], NaN where unscored), without
+    ``items`` and ``metrics``, with the limits as one text ``limits`` and with ``board``, the key of the board it stands
+    on. ``items``: one row a rubric item of a run (run_id, item, stage, value; those that did not apply are left out).
+    ``problems``: one line for each record that could not be read. ``is_demo``: no results were
     given; the runs are the bundled demonstration, and the published table is shown first.
     """
 
@@ -80,7 +80,7 @@ class Snapshot:
     items: pd.DataFrame
     problems: tuple[str, ...]
     open_run: Callable[[str], RunDetail | None] = field(repr=False)
-    loaded_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    loaded_at: datetime
     failure: str | None = None
     """Why the source could not be read again since ``loaded_at``; the last good data are kept."""
     is_demo: bool = False

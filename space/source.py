@@ -1,16 +1,28 @@
-"""Where results come from: a folder of runs, or a results dataset on the Hub."""
+"""Where results come from: a folder of runs, a folder that was pulled, or a results dataset on the Hub."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 
-from hf_datasets.records import RecordError, RunRecord, load_record
+import pandas as pd
+
+from hf_datasets.records import RecordError
+from hf_datasets.results.layout import RUNS_PARTS
+from hf_datasets.results.read import read_results
+from hf_datasets.run_folders import RECORD, finished, read_record
 from space.boards import with_boards
-from space.frames import item_frame, items_of, row_of, run_frame
+from space.frames import frame_of, row_of, shaped
 from space.snapshot import RunDetail, Snapshot
+
+DEMO = Path(__file__).parent / "demo"
+_REPO = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
 
 
 class SourceError(Exception):
@@ -25,77 +37,143 @@ class Source(Protocol):
         ...
 
 
+def source_of(name: str | None) -> Source:
+    """What ``--results`` names: a folder, or ``owner/name`` of a dataset with ``@revision`` where one is wanted.
+
+    Without a name, ``runs`` where there is such a folder, else the bundled demonstration.
+
+    Raises
+    ------
+    SourceError
+        It is neither.
+    """
+    if name is None:
+        return FolderSource(Path("runs")) if Path("runs").is_dir() else FolderSource(DEMO, is_demo=True)
+    folder = Path(name)
+    if folder.is_dir():
+        return PulledSource(folder) if (folder / RUNS_PARTS).is_dir() else FolderSource(folder)
+    if (asked := _REPO.fullmatch(name)) and not folder.exists():
+        return HubSource(asked["repo"], asked["revision"])
+    raise SourceError(
+        f"--results {name}: expected a folder of runs, or OWNER/NAME[@SHA] of a dataset; found neither"
+    )
+
+
 @dataclass(frozen=True)
 class _Read:
     """What one file held when it had this stamp."""
 
     stamp: tuple[int, int]
-    row: dict[str, Any] | None = None
-    items: tuple[tuple[str, str, str, float | None], ...] = ()
+    row: tuple[Any, ...] | None = None
     problem: str = ""
 
 
 class FolderSource:
-    """All ``record.json`` below a folder. A file is parsed once for each of its states."""
+    """All finished run folders below a folder. A record is parsed once for each of its states."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_demo: bool = False) -> None:
         self.folder = folder
+        self._is_demo = is_demo
         self._files: dict[Path, _Read] = {}
 
     def read(self) -> Snapshot:
         if not self.folder.is_dir():
             raise SourceError(f"no results: {self.folder} is not a folder")
-        self._files = {path: self._file(path) for path in _records(self.folder)}
-        paths: dict[str, Path] = {}
-        rows: list[dict[str, Any]] = []
-        items: list[tuple[str, str, str, float | None]] = []
-        problems: list[str] = []
-        for path, read in self._files.items():
-            if read.row is None:
-                problems.append(read.problem)
-            elif (run_id := read.row["run_id"]) in paths:
-                problems.append(f"{path}: {run_id} is there already; this copy is not counted")
-            else:
-                paths[run_id] = path
-                rows.append(read.row)
-                items.extend(read.items)
-        return Snapshot(
-            source=str(self.folder),
-            runs=with_boards(run_frame(rows)),
-            items=item_frame(items),
-            problems=tuple(problems),
-            open_run=lambda run_id: _opened(paths.get(run_id)),
-        )
+        began = datetime.now(UTC)
+        self._files = {folder: self._run(folder) for folder in finished(self.folder)}
+        problems = [read.problem for read in self._files.values() if read.row is None]
+        folders = [folder for folder, read in self._files.items() if read.row is not None]
+        frame = frame_of([read.row for read in self._files.values() if read.row is not None])
+        frame, repeated = _once_a_run(frame.assign(folder=folders))
+        places = dict(zip(frame["run_id"], frame.pop("folder"), strict=True))
+        return _snapshot(str(self.folder), frame, (*problems, *repeated), lambda run_id: _opened(places.get(run_id)),
+                         began, is_demo=self._is_demo)  # fmt: skip
 
-    def _file(self, path: Path) -> _Read:
+    def _run(self, folder: Path) -> _Read:
         try:
-            status = path.stat()
+            status = (folder / RECORD).stat()
         except OSError as error:
-            return _Read((0, 0), problem=f"{path}: {error.strerror}")
+            return _Read((0, 0), problem=f"{folder / RECORD}: {error.strerror}")
         stamp = (status.st_mtime_ns, status.st_size)
-        known = self._files.get(path)
-        return known if known and known.stamp == stamp else _parsed(path, stamp)
+        known = self._files.get(folder)
+        if known and known.stamp == stamp:
+            return known
+        try:
+            record, content = read_record(folder)
+        except RecordError as error:
+            return _Read(stamp, problem=str(error))
+        return _Read(stamp, row_of(record, sha256(content).hexdigest()))
 
 
-def _records(folder: Path) -> Iterator[Path]:
-    """Every record below a folder, sorted; earlier attempts that were set aside have none that counts."""
-    return iter(sorted(folder.glob("**/record.json")))
+class PulledSource:
+    """A folder as ``hf_datasets.results.pull`` lays it out."""
+
+    def __init__(self, folder: Path, name: str | None = None) -> None:
+        self.folder = folder
+        self._name = name or str(folder)
+        self._cache = tempfile.TemporaryDirectory(prefix="automedbench-space-")
+
+    def read(self) -> Snapshot:
+        from space.pulled import PulledRuns
+
+        began = datetime.now(UTC)
+        try:
+            results = read_results(self.folder)
+        except OSError as error:
+            raise SourceError(f"no results: {error}") from None
+        runs = PulledRuns(self.folder, Path(self._cache.name))
+        frame = results.runs.drop(columns="folder")
+        return _snapshot(self._name, frame, results.problems, runs.open, began)
 
 
-def _parsed(path: Path, stamp: tuple[int, int]) -> _Read:
-    try:
-        record = load_record(path)
-    except RecordError as error:
-        return _Read(stamp, problem=str(error))
-    return _Read(stamp, row_of(record), tuple(items_of(record)))
+class HubSource:
+    """A results dataset on the Hub; a new commit is pulled when the results are read again."""
+
+    def __init__(self, repo: str, revision: str | None) -> None:
+        self.repo, self.revision = repo, revision
+        self._folder = tempfile.TemporaryDirectory(prefix="automedbench-results-")
+
+    def read(self) -> Snapshot:
+        from hf_datasets.hub import Hub, HubError
+        from hf_datasets.results.pull import pull
+
+        out = Path(self._folder.name) / "results"
+        try:
+            pulled = pull(Hub(self.repo), out, revision=self.revision)
+        except (HubError, OSError) as error:
+            raise SourceError(f"{self.repo}: {error}") from None
+        return PulledSource(pulled.folder, f"{self.repo}@{pulled.sha[:12]}").read()
 
 
-def _opened(path: Path | None) -> RunDetail | None:
-    if path is None:
+def _snapshot(
+    source: str,
+    frame: pd.DataFrame,
+    problems: tuple[str, ...],
+    open_run: Callable[[str], RunDetail | None],
+    began: datetime,
+    *,
+    is_demo: bool = False,
+) -> Snapshot:
+    runs, items = shaped(frame)
+    return Snapshot(source, with_boards(runs), items, tuple(problems), open_run, began, is_demo=is_demo)
+
+
+def _once_a_run(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """A run of which several copies lie there counts once; a record that another one corrects does not count."""
+    frame = frame[~frame["record_sha256"].isin(set(frame["supersedes"].dropna()))]
+    again = frame.duplicated("run_id")
+    problems = [
+        f"{folder}: {run_id} is there already; this copy is not counted"
+        for folder, run_id in zip(frame.loc[again, "folder"], frame.loc[again, "run_id"], strict=True)
+    ]
+    return frame[~again].reset_index(drop=True), problems
+
+
+def _opened(folder: Path | None) -> RunDetail | None:
+    if folder is None:
         return None
-    record: RunRecord
     try:
-        record = load_record(path)
+        record, _ = read_record(folder)
     except RecordError:
         return None
-    return RunDetail(record, path.parent)
+    return RunDetail(record, folder)

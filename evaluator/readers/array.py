@@ -64,7 +64,7 @@ def read_arrays(path: Path, *, max_elements: int = MAX_ELEMENTS) -> dict[str, ND
         As `read_array`, and ``corrupt``.
     """
     with open_regular(path, MAX_FILE_BYTES) as file:
-        _require_small_directory(file, path.name)
+        require_small_directory(file, path.name)
         arrays: dict[str, NDArray[Any]] = {}
         left = max_elements
         try:
@@ -148,8 +148,16 @@ def _fill(stream: BinaryIO, view: memoryview, name: str) -> None:
         raise ReadError("trailing_data", f"{name} goes on after the {len(view)} bytes its header claims")
 
 
-def _require_small_directory(file: BinaryIO, name: str) -> None:
-    """Judge a zip file's directory before `zipfile` builds an object for each of its entries."""
+def require_small_directory(
+    file: BinaryIO, name: str, max_members: int = MAX_MEMBERS, max_bytes: int = MAX_DIRECTORY_BYTES
+) -> None:
+    """Judge a zip file's directory before `zipfile` builds an object for each of its entries.
+
+    Raises
+    ------
+    ReadError
+        ``corrupt`` or ``too_large``.
+    """
     size = file.seek(0, 2)
     file.seek(max(0, size - 65_557))
     tail = file.read()
@@ -161,5 +169,5 @@ def _require_small_directory(file: BinaryIO, name: str) -> None:
         raise ReadError("too_large", f"{name} has a directory for more than 65535 members or 4 GB")
     entries = int.from_bytes(tail[place + 10 : place + 12], "little")
     length = int.from_bytes(tail[place + 12 : place + 16], "little")
-    if entries > MAX_MEMBERS or length > MAX_DIRECTORY_BYTES:
-        raise ReadError("too_large", f"{name} has {entries} members, at most {MAX_MEMBERS} are accepted")
+    if entries > max_members or length > max_bytes:
+        raise ReadError("too_large", f"{name} has {entries} members, at most {max_members} are accepted")

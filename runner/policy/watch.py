@@ -165,9 +165,10 @@ def _tail(path: Path) -> bytes:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return b""
-    with os.fdopen(handle, "rb") as file:
-        state = os.fstat(file.fileno())
+    try:
+        state = os.fstat(handle)
         if not stat.S_ISREG(state.st_mode):
             return b""
-        file.seek(max(0, state.st_size - READ_BYTES))
-        return file.read(READ_BYTES)
+        return os.pread(handle, READ_BYTES, max(0, state.st_size - READ_BYTES))
+    finally:
+        os.close(handle)

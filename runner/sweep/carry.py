@@ -1,15 +1,16 @@
 """A run folder on its way between machines: packed as a stream of bounded pieces, and put in place on arrival.
 
 What the agent left in its workspace is hostile, so only regular files and folders are carried, each file once and no
-file with holes: links, devices and tricks with size stay behind, and ``not_carried.txt`` names them.
+file with holes: links, devices, endless trees and tricks with size stay behind, and ``not_carried.txt`` names them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
-import shutil
 import stat
+import subprocess
 import tarfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ PIECE = 8 * 1024 * 1024
 NOT_CARRIED = "not_carried.txt"
 _NAMED = 1000
 """So many of the files that stay behind are named."""
+MAX_ENTRIES = 200_000
+MAX_DEPTH = 64
 _SLACK = 1024 * 1024
 """A file that is larger than its blocks on the disk by more than this has holes."""
 _END = bytes(2 * tarfile.BLOCKSIZE)
@@ -37,14 +40,17 @@ class Damaged(Exception):
 
 
 def packed(folder: Path) -> Iterator[bytes]:
-    """The folder as a tar archive, in pieces of at most about twice ``PIECE`` bytes."""
-    waiting = bytearray()
+    """The folder as a tar archive in pieces of at most about twice ``PIECE`` bytes, and a last piece, its SHA-256."""
+    waiting, digest = bytearray(), hashlib.sha256()
     for part in _archive(folder):
         waiting += part
         if len(waiting) >= PIECE:
+            digest.update(waiting)
             yield bytes(waiting)
             waiting.clear()
+    digest.update(waiting)
     yield bytes(waiting)
+    yield digest.digest()
 
 
 def _archive(folder: Path) -> Iterator[bytes]:
@@ -72,20 +78,24 @@ def _archive(folder: Path) -> Iterator[bytes]:
 
 
 def _everything_in(folder: Path, left: list[str]) -> Iterator[Path]:
-    """All entries, parents first, without recursion: an agent may have nested folders as deep as paths go."""
-    waiting = [folder]
+    """All entries, parents first, within bounds and without recursion."""
+    waiting = [(folder, 0)]
+    entries = 0
     while waiting:
-        place = waiting.pop()
+        place, depth = waiting.pop()
         try:
-            entries = sorted(os.scandir(place), key=lambda entry: entry.name)
+            found = sorted(os.scandir(place), key=lambda entry: entry.name)
         except OSError as error:
             left.append(f"{place.relative_to(folder).as_posix()!r}: {error.strerror}")
             continue
-        for entry in entries:
-            path = Path(entry.path)
-            yield path
+        entries += len(found)
+        if entries > MAX_ENTRIES or depth > MAX_DEPTH:
+            left.append(f"what is in {place.relative_to(folder).as_posix()!r}: too many entries, or too deep")
+            continue
+        for entry in found:
+            yield Path(entry.path)
             if entry.is_dir(follow_symlinks=False):
-                waiting.append(path)
+                waiting.append((Path(entry.path), depth + 1))
 
 
 def _reason_to_leave(found: os.stat_result, seen: set[tuple[int, int]]) -> str | None:
@@ -130,25 +140,34 @@ def _header(name: str, kind: bytes, found: os.stat_result) -> bytes:
 
 
 class _Pieces(io.RawIOBase):
-    """The pieces as one file."""
+    """All pieces but the last as one file; the last is the digest of the others."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
         self._rest = memoryview(b"")
+        self._next = next(self._pieces, b"")
+        self._digest = hashlib.sha256()
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]  # (a writable buffer)
         while not self._rest:
-            piece = next(self._pieces, None)
-            if piece is None:
+            following = next(self._pieces, None)
+            if following is None:
                 return 0
-            self._rest = memoryview(piece)
+            self._digest.update(self._next)
+            self._rest, self._next = memoryview(self._next), following
         taken = self._rest[: len(buffer)]
         buffer[: len(taken)] = taken
         self._rest = self._rest[len(taken) :]
         return len(taken)
+
+    def is_whole(self) -> bool:
+        """Whether all was read and is what was sent."""
+        while self.read(PIECE):
+            pass
+        return self._next == self._digest.digest()
 
 
 def unpack(pieces: Iterable[bytes], folder: Path) -> None:
@@ -157,31 +176,37 @@ def unpack(pieces: Iterable[bytes], folder: Path) -> None:
     Raises
     ------
     Damaged
-        The pieces are no whole archive, or a member would leave the folder.
+        The pieces are not all that was sent, or a member would leave the folder.
     OSError
         The disk is full, for one.
     """
     folder.mkdir(parents=True)
-    reader = io.BufferedReader(_Pieces(pieces), PIECE)  # type: ignore[type-var]
+    stream = _Pieces(pieces)
+    reader = io.BufferedReader(stream, PIECE)  # type: ignore[type-var]
     try:
         with tarfile.open(fileobj=reader, mode="r|", errors="surrogateescape") as archive:
             archive.extractall(folder, filter="data")
-        if reader.read(1):  # the archive's end must be the stream's
-            raise Damaged("the archive of the run folder goes on after its end")
     except tarfile.TarError as error:
         raise Damaged(f"the archive of the run folder is damaged: {error}") from None
+    if not stream.is_whole():
+        raise Damaged("the archive of the run folder is damaged: it is not all that was sent")
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder that an agent may have nested deeper than recursion goes; nothing happens where there is none."""
+    subprocess.run(["rm", "-rf", "--", str(folder)], check=False, stderr=subprocess.DEVNULL)
 
 
 @contextmanager
 def arriving(folder: Path) -> Iterator[Path]:
     """A name beside ``folder`` for what is on its way there; whatever is left of it afterwards is removed."""
     place = folder.with_name(f".{folder.name}.arriving")
-    shutil.rmtree(place, ignore_errors=True)
+    remove(place)
     place.parent.mkdir(parents=True, exist_ok=True)
     try:
         yield place
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        remove(place)
 
 
 def require_sealed(folder: Path, record_sha256: str) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +18,7 @@ from typing import Any
 from runner.cell import held
 from runner.execute import Options
 from runner.provenance import gpus
-from runner.sweep.carry import packed, unpack
+from runner.sweep.carry import packed, remove, unpack
 from runner.sweep.engine import AttemptEnd, Job
 from runner.sweep.leases import Leases
 
@@ -108,12 +107,12 @@ def scratch() -> Iterator[Path]:
         if place.is_dir():
             with held(_lock_of(place)) as holder:
                 if holder is None:
-                    shutil.rmtree(place, ignore_errors=True)
+                    remove(place)
     place = root / uuid.uuid4().hex
     with ExitStack() as stack:
         stack.enter_context(held(_lock_of(place)))
         place.mkdir()
-        stack.callback(shutil.rmtree, place, ignore_errors=True)
+        stack.callback(remove, place)
         yield place
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeVar
 
 import pandas as pd
 
@@ -17,8 +18,19 @@ from tasks.registry import TaskError, load_task
 
 SCORES = ("overall", "agentic", "task_score", "s1", "s2", "s3", "s4", "s5")
 CELL = ["agent", "task", "tier"]
+_KEPT, _FRAMES_KEPT = 64, 8
+"""Tables, and frames of runs, of so many filters are remembered."""
 _QUICK = 2
 """Draws where no interval is shown."""
+_NEEDED = (
+    "run_id", *CELL, "track", "repeat", "attempt", "finished_at", *SCORES, "completion", "turns", "seconds_working",
+    "tokens_in", "tokens_out", "cost_usd", "end_reason", "error_codes", "status", "model",
+)  # fmt: skip
+"""What statistics read of a run; the other columns would only be copied again and again."""
+
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -63,8 +75,9 @@ class Board:
 
     key: str
     runs: pd.DataFrame
+    _chosen: dict[Filter, pd.DataFrame] = field(default_factory=dict, repr=False)
     _tables: dict[Filter, pd.DataFrame] = field(default_factory=dict, repr=False)
-    _means: dict[tuple[Filter, str], CellMeans] = field(default_factory=dict, repr=False)
+    _means: dict[str, CellMeans] = field(default_factory=dict, repr=False)
 
     @cached_property
     def plan(self) -> pd.DataFrame:
@@ -81,27 +94,43 @@ class Board:
         """Do now what the first visitor would wait for."""
         self.table(Filter())
 
+    @cached_property
+    def _slim(self) -> pd.DataFrame:
+        return self.runs[list(_NEEDED)]
+
     def chosen(self, wanted: Filter) -> pd.DataFrame:
-        """The runs that a filter takes."""
+        """The runs that a filter takes, with all their columns."""
         return self.runs[wanted.runs(self.runs)]
+
+    def counted(self, wanted: Filter) -> pd.DataFrame:
+        """The planned runs that a filter takes, one a repeat, with the columns that statistics read."""
+        if wanted not in self._chosen:
+            there = counted(self._slim[wanted.runs(self._slim)], self.plan)
+            _keep(self._chosen, wanted, there.drop(columns="n_planned"), _FRAMES_KEPT)
+        return self._chosen[wanted]
 
     def means(self, column: str, wanted: Filter = Filter()) -> CellMeans:
         """Means of a score over the cells of the filter."""
         by_run = replace(wanted, tracks=(), tasks=(), tiers=())
-        key = (by_run, column)
-        if key not in self._means:
-            draws = {} if by_run == Filter() or column == "overall" else {"draws": _QUICK}
-            self._means[key] = cell_means(self.chosen(by_run), column, self.plan, **draws)
-        whole = self._means[key]
+        whole = self._all_means(column) if by_run == Filter() else self._drawn(column, by_run)
         keep = wanted.cells(whole.table).to_numpy()
         if keep.all():
             return whole
         return CellMeans(column, whole.table[keep].reset_index(drop=True), whole.draws[:, keep])
 
+    def _all_means(self, column: str) -> CellMeans:
+        if column not in self._means:
+            self._means[column] = self._drawn(column, Filter())
+        return self._means[column]
+
+    def _drawn(self, column: str, by_run: Filter) -> CellMeans:
+        draws = {} if by_run == Filter() or column == "overall" else {"draws": _QUICK}
+        return cell_means(self.counted(by_run), column, self.plan, **draws)
+
     def table(self, wanted: Filter = Filter()) -> pd.DataFrame:
         """One row an agent, best first; see ``space.columns`` for what the columns are. Scores lie in [0, 1]."""
         if wanted not in self._tables:
-            self._tables[wanted] = self._table(wanted)
+            _keep(self._tables, wanted, self._table(wanted), _KEPT)
         return self._tables[wanted]
 
     def _table(self, wanted: Filter) -> pd.DataFrame:
@@ -126,10 +155,8 @@ class Board:
     def _outcomes(self, wanted: Filter) -> pd.DataFrame:
         """What the runs took, how many failed, and where they come from."""
         plan = self.plan[wanted.cells(self.plan)]
-        there = counted(self.chosen(wanted), plan)
-        took = resources(self.chosen(wanted), plan).set_index("agent")[
-            ["minutes", "turns", "tokens", "cost_usd"]
-        ]
+        there = self.counted(wanted)
+        took = resources(there, plan).set_index("agent")[["minutes", "turns", "tokens", "cost_usd"]]
         groups = there.assign(failed=1 - completed(there)).groupby("agent", observed=True)
         took["failure_rate"] = groups["failed"].mean()
         took["n_runs"] = groups.size()
@@ -138,6 +165,13 @@ class Board:
         took["first_run"], took["last_run"] = groups["finished_at"].min(), groups["finished_at"].max()
         took["n_runs"] = took["n_runs"].fillna(0).astype(int)
         return took
+
+
+def _keep(cache: dict[K, V], key: K, value: V, most: int) -> None:
+    """Remember a result, and forget the oldest but one: the first is what every visitor sees."""
+    if len(cache) >= most:
+        cache.pop(list(cache)[1], None)
+    cache[key] = value
 
 
 def _all_of(values: pd.Series) -> str | None:

@@ -21,7 +21,7 @@ CELL = ["agent", "task", "tier"]
 _KEPT, _FRAMES_KEPT = 64, 8
 """Tables, and frames of runs, of so many filters are remembered."""
 _QUICK = 2
-"""Draws where no interval is shown."""
+"""Draws where no interval is read."""
 _NEEDED = (
     "run_id", *CELL, "track", "repeat", "attempt", "finished_at", *SCORES, "completion", "turns", "seconds_working",
     "tokens_in", "tokens_out", "cost_usd", "end_reason", "error_codes", "status", "model",
@@ -45,9 +45,9 @@ class Filter:
     until: str = ""
 
     @property
-    def by_cell(self) -> Filter:
-        """The part that takes whole cells."""
-        return replace(self, statuses=(), since="", until="")
+    def by_run(self) -> Filter:
+        """The part that takes single runs, not whole cells."""
+        return replace(self, tracks=(), tasks=(), tiers=())
 
     def cells(self, table: pd.DataFrame) -> pd.Series:
         """Which rows of a table with the columns task, track and tier are meant."""
@@ -104,34 +104,38 @@ class Board:
 
     def counted(self, wanted: Filter) -> pd.DataFrame:
         """The planned runs that a filter takes, one a repeat, with the columns that statistics read."""
-        if wanted not in self._chosen:
-            there = counted(self._slim[wanted.runs(self._slim)], self.plan)
-            _keep(self._chosen, wanted, there.drop(columns="n_planned"), _FRAMES_KEPT)
-        return self._chosen[wanted]
+        there = self._chosen.get(wanted)
+        if there is None:
+            there = counted(self._slim[wanted.runs(self._slim)], self.plan).drop(columns="n_planned")
+            _keep(self._chosen, wanted, there, _FRAMES_KEPT)
+        return there
 
-    def means(self, column: str, wanted: Filter = Filter()) -> CellMeans:
-        """Means of a score over the cells of the filter."""
-        by_run = replace(wanted, tracks=(), tasks=(), tiers=())
-        whole = self._all_means(column) if by_run == Filter() else self._drawn(column, by_run)
+    def means(self, column: str, wanted: Filter = Filter(), *, quick: bool = False) -> CellMeans:
+        """Means of a score over the cells of the filter.
+
+        Where the filter takes single runs, cells are drawn anew; ``quick`` leaves that out: no interval may be read
+        from the answer then.
+        """
+        by_run = wanted.by_run
+        if by_run == Filter():
+            whole = self._means.get(column)
+            if whole is None:
+                whole = self._means[column] = cell_means(self.counted(by_run), column, self.plan)
+        else:
+            draws = {"draws": _QUICK} if quick else {}
+            whole = cell_means(self.counted(by_run), column, self.plan, **draws)
         keep = wanted.cells(whole.table).to_numpy()
         if keep.all():
             return whole
         return CellMeans(column, whole.table[keep].reset_index(drop=True), whole.draws[:, keep])
 
-    def _all_means(self, column: str) -> CellMeans:
-        if column not in self._means:
-            self._means[column] = self._drawn(column, Filter())
-        return self._means[column]
-
-    def _drawn(self, column: str, by_run: Filter) -> CellMeans:
-        draws = {} if by_run == Filter() or column == "overall" else {"draws": _QUICK}
-        return cell_means(self.counted(by_run), column, self.plan, **draws)
-
     def table(self, wanted: Filter = Filter()) -> pd.DataFrame:
         """One row an agent, best first; see ``space.columns`` for what the columns are. Scores lie in [0, 1]."""
-        if wanted not in self._tables:
-            _keep(self._tables, wanted, self._table(wanted), _KEPT)
-        return self._tables[wanted]
+        table = self._tables.get(wanted)
+        if table is None:
+            table = self._table(wanted)
+            _keep(self._tables, wanted, table, _KEPT)
+        return table
 
     def _table(self, wanted: Filter) -> pd.DataFrame:
         means = self.means("overall", wanted)
@@ -142,10 +146,12 @@ class Board:
         units = cell_units(means)
         ranked = ranks(table["overall"], compare(units)).set_index("agent")
         table = table.join(ranked[["rank", "tied_with"]])
+        has_intervals = wanted.by_run == Filter()
         for column in SCORES[1:]:
-            scores = self.means(column, wanted).over("agent").set_index("agent")
+            scores = self.means(column, wanted, quick=True).over("agent").set_index("agent")
             table[column] = scores["mean"]
-            table[f"{column}_low"], table[f"{column}_high"] = scores["low"], scores["high"]
+            for end in ("low", "high"):
+                table[f"{column}_{end}"] = scores[end] if has_intervals else float("nan")
         by_track = means.over("agent", "track").pivot(index="agent", columns="track", values="mean")
         table = table.join(by_track.add_prefix("track_"))
         table = table.join(self._outcomes(wanted))

@@ -255,12 +255,15 @@ def test_a_release_that_changed_in_place_is_not_mixed_with_what_was_downloaded(l
 # --- from the Hub ---
 
 
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
+
+
 @pytest.fixture
 def hub_release(hub, lite):
     """The Lite release on a Hub, its references gated; (repository, commit)."""
-    files = lambda folder: {
-        p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()
-    }  # noqa: E731
     commit = hub.put("bench/lite", files(lite))
     hub.put("bench/lite-references", files(lite.with_name("lite-references")), gated=True)
     return "bench/lite", commit

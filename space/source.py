@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,7 +22,8 @@ from space.boards import with_boards
 from space.frames import frame_of, row_of, shaped
 from space.snapshot import RunDetail, Snapshot
 
-DEMO = Path(__file__).parent / "demo"
+DEMO = Path(__file__).parent / "demo.zip"
+"""Real runs of the scripted agent on phantoms (benchmarks/demo_archive.py)."""
 _REPO = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
 
 
@@ -48,7 +50,7 @@ def source_of(name: str | None) -> Source:
         It is neither.
     """
     if name is None:
-        return FolderSource(Path("runs")) if Path("runs").is_dir() else FolderSource(DEMO, is_demo=True)
+        return FolderSource(Path("runs")) if Path("runs").is_dir() else DemoSource()
     folder = Path(name)
     if folder.is_dir():
         return PulledSource(folder) if (folder / RUNS_PARTS).is_dir() else FolderSource(folder)
@@ -109,6 +111,16 @@ class FolderSource:
             stamp,
             tuple(self._known.setdefault(value, value) if isinstance(value, str) else value for value in row),
         )
+
+
+class DemoSource(FolderSource):
+    """The bundled demonstration, unpacked for as long as the process lives."""
+
+    def __init__(self) -> None:
+        self._unpacked = tempfile.TemporaryDirectory(prefix="automedbench-demo-")
+        with zipfile.ZipFile(DEMO) as archive:
+            archive.extractall(self._unpacked.name)
+        super().__init__(Path(self._unpacked.name), is_demo=True)
 
 
 class PulledSource:

@@ -163,7 +163,7 @@ def test_an_unsealed_run_that_was_changed_is_not_finished(call, command, change)
     [
         ({"release": "full"}, "release phantom (asked for: full)"),
         ({"turns": 7}, "turns 100 (asked for: 7)"),
-        ({"network": "open"}, "network none (asked for: open)"),
+        ({"network": "open"}, "network allowlist (asked for: open)"),
     ],
 )
 @pytest.mark.parametrize("is_sealed", [True, False])

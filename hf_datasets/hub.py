@@ -96,7 +96,7 @@ class Hub:
     # --- reading ---
 
     def head(self, folders: Iterable[str], revision: str | None = None) -> Head:
-        """The newest commit of a revision and the files at its top and in some of its folders.
+        """The newest commit of a revision and the files at its top and, at any depth, in some folders of its top.
 
         Raises
         ------
@@ -267,7 +267,9 @@ class Hub:
                 f"{self.repo}: no such dataset repository at {self.host}, or no access to it; see the name and the "
                 "token (hf auth login, or HF_TOKEN)"
             ) from None
-        except (RevisionNotFoundError, EntryNotFoundError) as error:
+        except RevisionNotFoundError:
+            raise HubError(f"{self.repo}: no such branch, tag or commit at {self.host}") from None
+        except EntryNotFoundError as error:
             if isinstance(error, LocalEntryNotFoundError):
                 raise NotReached(
                     f"no network reached {self.host}, and {self.repo} is not in the cache"

@@ -10,13 +10,12 @@ import pyarrow.compute as pc
 from hf_datasets.arrow import CASES, RUNS
 from hf_datasets.hub import Change, Head, Hub
 from hf_datasets.records import RunStatus
-from hf_datasets.results.layout import CASES_PARTS, PACKED, RUNS_PARTS, STATUS, Part, parts
+from hf_datasets.results.layout import CASES_PARTS, DATA, PACKED, RECORDS, RUNS_PARTS, STATUS, Part, parts
 from hf_datasets.results.packing import Files, add_card, add_pack_table, add_rows, load, rewrite_parts
 from hf_datasets.results.tables import PACKS
 
 RUNS_A_PART = 5_000
 """A part of so many runs stays quick to rewrite when one of them is corrected."""
-_FOLDERS = (RUNS_PARTS, CASES_PARTS, PACKED)
 
 
 def compact(hub: Hub, revision: str | None = None) -> str:
@@ -32,7 +31,7 @@ def compact(hub: Hub, revision: str | None = None) -> str:
 
     def build(head: Head) -> Change | None:
         files = Files()
-        old = {folder: parts(head.files, folder) for folder in _FOLDERS}
+        old = {folder: parts(head.files, folder) for folder in (RUNS_PARTS, CASES_PARTS, PACKED)}
         runs = _current(_joined(hub, head, old[RUNS_PARTS], RUNS))
         cases = _joined(hub, head, old[CASES_PARTS], CASES)
         for group in _slices(runs):
@@ -55,7 +54,7 @@ def compact(hub: Hub, revision: str | None = None) -> str:
             return None
         return Change(f"Compact {len(runs)} runs", files.write, frozenset(files.delete))
 
-    return hub.commit(build, _FOLDERS, revision)
+    return hub.commit(build, (RECORDS, DATA), revision)
 
 
 def publish_statuses(hub: Hub, statuses: Iterable[RunStatus], revision: str | None = None) -> str:
@@ -84,7 +83,7 @@ def publish_statuses(hub: Hub, statuses: Iterable[RunStatus], revision: str | No
             return None
         return Change(f"Verified {len(found)} runs", files.write, frozenset(files.delete))
 
-    return hub.commit(build, (RUNS_PARTS, CASES_PARTS, STATUS), revision)
+    return hub.commit(build, (DATA, STATUS), revision)
 
 
 def _joined(hub: Hub, head: Head, found: list[Part], schema: pa.Schema) -> pa.Table:

@@ -25,7 +25,7 @@ from hf_datasets.records import RunRecord
 
 README = "README.md"
 RECORDS, PACKED = "records", "records/packed"
-RUNS_PARTS, CASES_PARTS = "data/runs", "data/cases"
+DATA, RUNS_PARTS, CASES_PARTS = "data", "data/runs", "data/cases"
 STATUS = "status"
 FOLDER_LIMIT = 9_000
 """Files in one folder; the Hub takes at most 10,000."""

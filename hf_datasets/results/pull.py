@@ -55,8 +55,8 @@ def pull(
         raise FileExistsError(f"{out} holds other things; give a new folder, or one that was pulled before")
     patterns = [*_TABLES, *(_FILES if files else ())]
     try:
-        head: Head | None = hub.head([RECORDS], revision)
-        cached = hub.snapshot(patterns, head.sha if head else revision)
+        cached = hub.snapshot(patterns, revision)
+        head: Head | None = hub.head([RECORDS], cached.name)
     except NotReached as reason:
         head, cached = None, hub.snapshot(patterns, revision, offline=True)
         say(f"{reason}; going on with what was pulled before")

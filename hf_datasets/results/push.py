@@ -12,9 +12,8 @@ from hf_datasets.publish import Publication, PublishedFile
 from hf_datasets.records import RecordError
 from hf_datasets.results.corrections import Truths, correction_fault
 from hf_datasets.results.layout import (
-    CASES_PARTS,
+    DATA,
     RECORDS,
-    RUNS_PARTS,
     folder_counts,
     own_paths,
     record_path,
@@ -23,7 +22,7 @@ from hf_datasets.results.layout import (
 from hf_datasets.results.packing import Files, add_card, add_packs, add_rows, new_rows, rewrite_parts
 from hf_datasets.run_folders import finished, read_record
 
-FOLDERS = (RECORDS, RUNS_PARTS, CASES_PARTS)
+FOLDERS = (RECORDS, DATA)
 """Of the repository, what has to be known before something is added."""
 MAX_RUNS, MAX_FILES, MAX_BYTES = 1000, 1000, 64 << 20
 """Of one commit; the Hub's own client sends no more files at once."""

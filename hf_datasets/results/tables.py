@@ -99,7 +99,7 @@ def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
 def _checked(table: pa.Table, schema: pa.Schema, where: str) -> Read:
     """Rows that a reader can rely on; the others are named, a line for each cause."""
     problems = []
-    for words, bad in _CHECKS[schema]:
+    for words, bad in _CHECKS.get(schema, ()):
         wrong = pc.fill_null(bad(table), False)
         if not pc.any(wrong, min_count=0).as_py():
             continue

@@ -21,7 +21,7 @@ from hf_datasets.arrow import CASES, DEFAULT_STATUS, RUNS, PublishedRun, cases_t
 from hf_datasets.records import CaseRecord, RecordError, RunRecord, RunStatus, case_records, load_record
 from hf_datasets.results.corrections import Truth, newest
 from hf_datasets.results.layout import CASES_PARTS, RECORDS, RUNS_PARTS, STATUS, run_of_record
-from hf_datasets.results.tables import read_parts, shortened
+from hf_datasets.results.tables import read_parts
 from tasks.schema import Track
 
 _TOLERANCE = 1e-9
@@ -70,9 +70,9 @@ def verify(folder: Path) -> Verified:
         of_run = cases_of.pop((run_id, current.sha256), [])
         found.differences += _case_differences(current, of_run)
         found.differences += _file_differences(folder, current, of_run, found)
-    found.differences += [f"{RUNS_PARTS}: {shortened(run_id)} has a row and no record" for run_id in rows]
+    found.differences += [f"{RUNS_PARTS}: {run_id} has a row and no record" for run_id in rows]
     found.differences += [
-        f"{CASES_PARTS}: {len(left)} cases of {shortened(run_id)} belong to no current record ({digest[:8]})"
+        f"{CASES_PARTS}: {len(left)} cases of {run_id} belong to no current record ({digest[:8]})"
         for (run_id, digest), left in cases_of.items()
     ]
     found.notes = sorted(set(found.notes))

@@ -110,7 +110,7 @@ class HubStandIn:
             self._faults.append(Fault(re.compile(pattern), status, times, landed, headers or {}, cut))
 
     def before(self, pattern: str, action: Callable[[], object]) -> None:
-        """Run ``action`` once, before the next request that fits is served."""
+        """Run ``action`` once, before the next request that fits is served; the one after it gets the next action."""
         with self.lock:
             self._hooks.append((re.compile(pattern), action))
 
@@ -152,12 +152,13 @@ class HubStandIn:
                     return fault
         return None
 
-    def run_hooks(self, asked: str) -> None:
+    def run_hook(self, asked: str) -> None:
         with self.lock:
-            due = [hook for hook in self._hooks if hook[0].search(asked)]
-            self._hooks = [hook for hook in self._hooks if hook not in due]
-        for _, action in due:
-            action()
+            due = next((hook for hook in self._hooks if hook[0].search(asked)), None)
+            if due:
+                self._hooks.remove(due)
+        if due:
+            due[1]()
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ class Handler(BaseHTTPRequestHandler):
         self.route, self.query = split.path, parse_qs(split.query, keep_blank_values=True)
         self.body = self._read_body()
         asked = f"{self.command} {self.route}"
-        self.hub.run_hooks(asked)
+        self.hub.run_hook(asked)
         fault = self.hub.fault_for(asked)
         if fault and fault.cut is None and not fault.landed:
             answer = _refusal(fault)

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from evaluator import stages
 from evaluator.report import CaseError, CaseResult, TaskReport, dump_report
+from hf_datasets.publish import Publication
 from hf_datasets.records import RunRecord, dump_record
+from hf_datasets.run_folders import read_cases, read_record
 
 TASKS = ("vqa-rad-task", "kidney-seg-task", "bccd-det-task")
 METRICS = ("macro_dice", "nsd_voxel", "hd95_directed_max", "volume_error", "dice_organ", "dice_lesion")
@@ -103,6 +105,12 @@ def make_run(root: Path, number: int = 0, cases: int = 3, **changes: object) -> 
     (folder / "report.json").write_text(dump_report(report))
     (folder / "record.json").write_text(dump_record(record))
     return folder
+
+
+def scores(folder: Path) -> Publication:
+    """The publication of a run of which only scores leave."""
+    record, content = read_record(folder)
+    return Publication(record, content, read_cases(folder, record))
 
 
 def digest(*parts: object) -> str:

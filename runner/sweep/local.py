@@ -21,7 +21,7 @@ from runner.sweep.jobs import interrupted
 
 RUN_JOB = "runner.sweep.jobs:run_job"
 START_SECONDS = 120.0
-FALSE_STARTS = 3
+FALSE_STARTS = 10
 """So many workers may die in a row before they are ready; then something is wrong with the machine."""
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,8 +11,8 @@ SEED = 20260601
 DRAWS = 1000
 LEVELS = (2.5, 97.5)
 """Percentiles of a 95 % interval."""
-_AT_A_TIME = 2_000_000
-"""Elements drawn at a time: a bound on memory, tens of megabytes."""
+_AT_A_TIME = 200_000
+"""Elements drawn at a time: what a processor keeps close."""
 
 
 def resampled_sums(

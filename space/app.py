@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import RedirectResponse, Response
 from starlette.middleware.base import RequestResponseEndpoint
 
+from space.api import add_api
 from space.downloads import add_downloads
 from space.files import add_files
 from space.look import CSS, HEAD, theme
@@ -36,6 +37,7 @@ def build_blocks(site: Site) -> gr.Blocks:
     home, *others = pages
     with gr.Blocks(title="AutoMedBench", analytics_enabled=False) as blocks:
         _build(home, site)
+        add_api(site)
     for page in others:
         with blocks.route(page.title, f"/{page.view}", show_in_navbar=page.listed):
             _build(page, site)

@@ -99,7 +99,7 @@ def _shared_controls() -> dict[str, Component]:
     named: dict[str, Component] = {}
     with gr.Row(elem_classes="amb-controls"):
         named["board"] = gr.Dropdown(
-            [], label="Board (runs of different ones are never averaged)", scale=4, min_width=280
+            [], label="Board (runs of different ones are never averaged)", scale=5, min_width=300
         )
         named["track"] = gr.Dropdown([track.value for track in Track], label="Tracks (none: all)", multiselect=True,
                                      min_width=150, scale=3)  # fmt: skip

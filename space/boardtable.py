@@ -12,7 +12,7 @@ from space.columns import COLUMNS, Column
 from space.markup import chip, el, join
 
 DASH = "–"
-Link = Callable[[str], str]
+Link = Callable[[str], str | None]
 _FIRST_UP = {"low": "up", "high": "down"}
 
 
@@ -26,7 +26,7 @@ def board_table(
     badges : sequence of str
         What holds for every row of the board: judge, hardware, release.
     link : callable
-        Agent -> address of its runs.
+        Agent -> address of its runs, None where there are none to show.
     """
     columns = [column for column in COLUMNS if _is_shown(column, shown, table)]
     best = {column.key: _best(table, column) for column in columns}
@@ -45,9 +45,9 @@ def board_table(
 def _is_shown(column: Column, shown: Collection[str], table: pd.DataFrame) -> bool:
     if column.kind == "rank":
         return False
-    if column.key.startswith("track_"):
-        return column.key in shown and column.key in table
-    return not column.optional or column.key in shown
+    if column.kind in ("agent", "badges", "text"):
+        return not column.optional or column.key in shown
+    return column.key in shown and ("n_planned" if column.kind == "coverage" else column.key) in table
 
 
 def _head(column: Column) -> Markup:
@@ -95,7 +95,8 @@ def _agent(row: dict[str, Any], link: Link) -> Markup:
     rank, tied = _value(row.get("rank")), row.get("tied_with") or ()
     text = f"{rank}" if rank is not None else DASH
     hint = f"rank {text}" + (f", not told apart from {', '.join(tied)}" if len(tied) else "")
-    name = el("a", row["agent"], href=link(row["agent"]))
+    address = link(row["agent"])
+    name = el("a", row["agent"], href=address) if address else el("span", row["agent"])
     return el(
         "th", el("span", text, class_="amb-rank", title=hint), name, scope="row", data_sort=row["agent"]
     )

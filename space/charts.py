@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from space.markup import el, join
+from space.palette import PALETTE
 
 _ROW = 26
 _LEFT, _RIGHT = 150, 56
@@ -35,9 +36,21 @@ def figure(svg: Markup, caption: object, legend: Markup | None = None) -> Markup
 
 
 def legend(entries: Sequence[tuple[str, str]]) -> Markup:
-    """Name and colour of each series."""
+    """Name and colour of each part."""
     return el("div", [el("span", el("i", style=f"background:{colour}"), name) for name, colour in entries],
               class_="amb-legend", aria_hidden="true")  # fmt: skip
+
+
+def series_legend(names: Sequence[str]) -> Markup:
+    """Name, colour and symbol of each series, in the palette's order."""
+    entries = [
+        el("span", el("b", _SIGNS[PALETTE.symbol(number)], style=f"color:{PALETTE.of(number)}"), " ", name)
+        for number, name in enumerate(names)
+    ]
+    return el("div", entries, class_="amb-legend", aria_hidden="true")
+
+
+_SIGNS = {"circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲"}
 
 
 def dots(marks: Sequence[Mark], *, label: str, width: int = 720) -> Markup:

@@ -12,7 +12,7 @@ class Palette:
     series: tuple[str, ...] = (
         "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7f7f7f", "#b8a800",
     )  # fmt: skip
-    symbols: tuple[str, ...] = ("circle", "square", "diamond", "triangle-up", "cross", "star")
+    symbols: tuple[str, ...] = ("circle", "square", "diamond", "triangle-up")
     accent: str = "#0b7285"
     true_positive: str = "#009e73"
     false_positive: str = "#d55e00"
@@ -25,6 +25,10 @@ class Palette:
     def of(self, index: int) -> str:
         """The colour of the n-th series."""
         return self.series[index % len(self.series)]
+
+    def symbol(self, index: int) -> str:
+        """Its marker, so that colour alone never tells two series apart."""
+        return self.symbols[index % len(self.symbols)]
 
 
 PALETTE = Palette()

@@ -36,9 +36,10 @@ def top(view: str) -> Markup:
 def status(snapshot: Snapshot, now: datetime | None = None) -> Markup:
     """What is shown, how old it is, and what could not be read."""
     age = (now or datetime.now(UTC)) - snapshot.loaded_at
-    what = "the bundled demonstration" if snapshot.is_demo else snapshot.source
     said = el(
-        "span", el("b", f"{len(snapshot.runs):,} runs"), f" from {what} · read {_ago(age.total_seconds())}"
+        "span",
+        el("b", f"{len(snapshot.runs):,} runs"),
+        f" from {snapshot.source} · read {_ago(age.total_seconds())}",
     )
     return el("div", said, _problems(snapshot), _failure(snapshot), class_="amb-status", role="status")
 

@@ -58,8 +58,8 @@ def _chart(found: pd.DataFrame, axis: str) -> Markup:
     known = found.dropna(subset=[axis, "overall"])
     if known.empty:
         return note(f"No agent here has both a score and known {_NAMES[axis]}.")
-    colours = {agent: PALETTE.of(number) for number, agent in enumerate(found["agent"])}
-    marks = [_mark(row, axis, colours[row["agent"]]) for row in known.to_dict("records")]
+    order = {agent: number for number, agent in enumerate(found["agent"])}
+    marks = [_mark(row, axis, order[row["agent"]]) for row in known.to_dict("records")]
     title, log = AXES[axis]
     front = pareto(marks)
     best = ", ".join(marks[i].name for i in front)
@@ -69,12 +69,12 @@ def _chart(found: pd.DataFrame, axis: str) -> Markup:
     return figure(chart, f"Not beaten on both: {best}{whiskers}")
 
 
-def _mark(row: dict[str, float], axis: str, colour: str) -> Mark:
+def _mark(row: dict[str, float], axis: str, number: int) -> Mark:
     low, high = row.get("overall_low"), row.get("overall_high")
     known = low is not None and low == low
     text = f"{row['agent']}: OVERALL {100 * row['overall']:.1f}, {_NAMES[axis]} {row[axis]:,.4g}"
-    return Mark(str(row["agent"]), colour, row["overall"], x=row[axis], low=low if known else None,
-                high=high if known else None, text=text)  # fmt: skip
+    return Mark(str(row["agent"]), PALETTE.of(number), row["overall"], x=row[axis], symbol=PALETTE.symbol(number),
+                low=low if known else None, high=high if known else None, text=text)  # fmt: skip
 
 
 def _left_out(found: pd.DataFrame, axis: str) -> Markup | None:

@@ -9,7 +9,7 @@ from evaluator.fired import TITLES
 from hf_datasets.stats import end_reasons, error_shares, overall_by_codes
 from space.boardpage import Asked, build_board_page
 from space.boardtable import DASH
-from space.charts import Mark, bars, figure, legend, lines
+from space.charts import Mark, bars, figure, legend, lines, series_legend
 from space.markup import el, join, note, table
 from space.pages.leaderboard import search
 from space.palette import PALETTE
@@ -106,12 +106,12 @@ def _by_number(runs: pd.DataFrame, plan: pd.DataFrame, agents: list[str]) -> Mar
     for number, agent in enumerate(agents[:_MAX_LINES]):
         rows = found[found["agent"] == agent]
         series.append(
-            [Mark(agent, PALETTE.of(number), row.overall, x=row.codes,
+            [Mark(agent, PALETTE.of(number), row.overall, x=row.codes, symbol=PALETTE.symbol(number),
                   text=f"{agent}, {row.codes} codes: {100 * row.overall:.1f} ({row.n_present} runs)")
              for row in rows.itertuples()]
         )  # fmt: skip
     chart = lines(series, [str(count) for count in range(most + 1)], label="OVERALL by number of codes")
-    names = legend([(agent, PALETTE.of(number)) for number, agent in enumerate(agents[:_MAX_LINES])])
+    names = series_legend(agents[:_MAX_LINES])
     return el("div", el("h2", "OVERALL by number of codes", class_="amb-h2"),
               figure(chart, "Mean OVERALL x100 of runs with 0, 1, 2 ... different codes", names))  # fmt: skip
 

@@ -49,7 +49,7 @@ def _content(asked: Asked) -> Markup:
         found,
         asked.extra["cols"],
         _badges(asked.board),
-        lambda agent: Site.link("agent", agent=agent, **asked.state),
+        lambda agent: Site.link("agent", agent=agent, **asked.state) if asked.board else None,
         _caption(asked),
     )
     return join([_about(asked), shown, _downloads(asked), _intervals(found)])
@@ -68,7 +68,7 @@ def _about(asked: Asked) -> Markup | None:
     if asked.board is None:
         text = (
             f"As reported in the paper ({SOURCE}); nothing here was measured by this code, and no interval or stage "
-            "score was printed."
+            "score was printed. Filters do not apply to it."
         )
         demo = " The demonstration's own board stands in the list above." if asked.snapshot.is_demo else ""
         return note(text + demo, "warning")
@@ -131,5 +131,5 @@ def _mark(number: int, row: dict[str, float], has_intervals: bool) -> Mark:
     text = f"{row['agent']}: {100 * row['overall']:.1f}"
     if known:
         text += f", 95 % interval {100 * row['overall_low']:.1f} to {100 * row['overall_high']:.1f}"
-    return Mark(str(row["agent"]), PALETTE.of(number), row["overall"], low=low if known else None,
-                high=high if known else None, text=text)  # fmt: skip
+    return Mark(str(row["agent"]), PALETTE.of(number), row["overall"], symbol=PALETTE.symbol(number),
+                low=low if known else None, high=high if known else None, text=text)  # fmt: skip

@@ -9,12 +9,13 @@ from evaluator.rubric import RubricError, load_rubric
 from hf_datasets.stats import tier_change
 from space.board import Board
 from space.boardpage import Asked, build_board_page
-from space.charts import Mark, figure, legend, lines
+from space.charts import Mark, figure, lines, series_legend
 from space.columns import STAGES, track_title
 from space.heat import heat_table
 from space.markup import el, join, note
 from space.pages.leaderboard import search
 from space.palette import PALETTE
+from space.published import SOURCE, published_table
 from space.site import Site
 from tasks.names import Track
 from tasks.scoring import STAGE_NAMES
@@ -32,21 +33,20 @@ def build(site: Site) -> None:
 
 def _content(asked: Asked) -> Markup:
     if asked.board is None:
-        return note("The paper prints stage scores as a picture only; choose another board.", "warning")
+        return _published()
     board, found = asked.board, search(asked.board.table(asked.wanted), asked.search)
     if found.empty:
         return note("No agent of this board has these words in its name.", "warning")
     agents = list(found["agent"])
-    colours = {agent: PALETTE.of(number) for number, agent in enumerate(agents)}
     shown = agents[:_MAX_LINES]
+    profiles = [_profile(row, number) for number, row in enumerate(found.head(_MAX_LINES).to_dict("records"))]
     profile = figure(
-        lines([_profile(row, colours) for row in found.head(_MAX_LINES).to_dict("records")], list(_PLACES),
-              label=f"Stage profile of {len(shown)} agents"),
+        lines(profiles, list(_PLACES), label=f"Stage profile of {len(shown)} agents"),
         "Profile: mean of each stage, whiskers 95 % bootstrap interval",
-        legend([(agent, colours[agent]) for agent in shown]),
+        series_legend(shown),
     )  # fmt: skip
     sides = el("div", el("div", el("h2", "Who wins where", class_="amb-h2"), profile),
-               el("div", el("h2", "Lite and Standard tier", class_="amb-h2"), _tiers(board, asked, agents, colours)),
+               el("div", el("h2", "Lite and Standard tier", class_="amb-h2"), _tiers(board, asked, agents)),
                class_="amb-two")  # fmt: skip
     return join(
         [
@@ -61,18 +61,35 @@ def _content(asked: Asked) -> Markup:
     )
 
 
+def _published() -> Markup:
+    """AGENTIC by tier is all of the stages that the paper prints as numbers."""
+    table = published_table()
+    series = [
+        [Mark(row["agent"], PALETTE.of(number), row[f"agentic_{tier}"], x=place, symbol=PALETTE.symbol(number),
+              text=f"{row['agent']}, {tier}: {100 * row[f'agentic_{tier}']:.1f}")
+         for place, tier in enumerate(("standard", "lite"))]
+        for number, row in enumerate(table.to_dict("records"))
+    ]  # fmt: skip
+    chart = lines(series, list(_TIER_PLACES), label="AGENTIC by tier, as reported")
+    names = series_legend(list(table["agent"]))
+    text = f"As reported in the paper ({SOURCE}); stage scores were printed as a picture only. Filters do not apply."
+    return join([note(text, "warning"), figure(chart, "AGENTIC x100 by tier", names)])
+
+
+_TIER_PLACES = ("Standard (choose within bounds)", "Lite (a named method)")
 _PLACES = tuple(f"{stage} {name}" for stage, name in STAGE_NAMES.items())
 _HEADS = [(column.title, column.text) for column in STAGES]
 
 
-def _profile(row: dict[str, float], colours: dict[str, str]) -> list[Mark]:
+def _profile(row: dict[str, float], number: int) -> list[Mark]:
     agent = str(row["agent"])
     marks = []
     for place, column in enumerate(STAGES):
         mean, low, high = (_known(row[f"{column.key}{end}"]) for end in ("", "_low", "_high"))
         if mean is not None:
             text = f"{agent}, {column.title}: {100 * mean:.1f}"
-            marks.append(Mark(agent, colours[agent], mean, x=place, low=low, high=high, text=text))
+            marks.append(Mark(agent, PALETTE.of(number), mean, x=place, low=low, high=high, text=text,
+                              symbol=PALETTE.symbol(number)))  # fmt: skip
     return marks
 
 
@@ -104,7 +121,7 @@ def _by_track(board: Board, asked: Asked, agents: list[str]) -> Markup:
     return heat_table("Agent", heads, rows, "Mean of each stage x100 on each track")
 
 
-def _tiers(board: Board, asked: Asked, agents: list[str], colours: dict[str, str]) -> Markup:
+def _tiers(board: Board, asked: Asked, agents: list[str]) -> Markup:
     change = tier_change(board.means("agentic", asked.wanted), "agent").set_index("agent")
     there = [
         agent
@@ -117,9 +134,10 @@ def _tiers(board: Board, asked: Asked, agents: list[str], colours: dict[str, str
     for agent in there[:_MAX_LINES]:
         row = change.loc[agent]
         said = f"{agent}: Standard {100 * row['standard']:.1f}, Lite {100 * row['lite']:.1f}"
-        series.append([Mark(agent, colours[agent], row[tier], x=place, text=said)
+        number = agents.index(agent)
+        series.append([Mark(agent, PALETTE.of(number), row[tier], x=place, symbol=PALETTE.symbol(number), text=said)
                        for place, tier in enumerate(("standard", "lite"))])  # fmt: skip
-    chart = lines(series, ["Standard (choose within bounds)", "Lite (a named method)"], label="AGENTIC by tier",
+    chart = lines(series, list(_TIER_PLACES), label="AGENTIC by tier",
                   height=240)  # fmt: skip
     rows = [el("li", el("b", agent), f": {_change(change.loc[agent])}") for agent in there]
     caption = "AGENTIC by tier, on tasks run in both; does more help raise the score?"

@@ -109,6 +109,17 @@ def _cases(report: TaskReport) -> list[str]:
     return lines
 
 
+def _seen(record: RunRecord) -> list[str]:
+    """Downloads, warnings and flags, where there are any."""
+    lines = []
+    if record.downloads:
+        lines.append(f"downloads   {record.downloads} requests, {record.downloaded_bytes / 1e6:.1f} MB")
+    if record.policy_warnings or record.flags:
+        warned = [f"{record.policy_warnings} warnings"] if record.policy_warnings else []
+        lines.append(f"signs       {', '.join([*warned, *record.flags])}")
+    return lines
+
+
 def _provenance(record: RunRecord) -> list[str]:
     return [
         "",
@@ -116,6 +127,7 @@ def _provenance(record: RunRecord) -> list[str]:
         f"task {record.task_sha256[:12]}, "
         f"data {record.manifest_sha256[:12]}, brief {record.brief_sha256[:12]}",
         f"isolation   {record.sandbox}, network {record.network}, agent environment {record.agent_environment[:19]}",
+        *_seen(record),
         f"machine     {record.hardware_class}, {record.cpu_count} cores, {record.memory_mb} MiB",
         f"record      {record.run_id}, trace {record.trace_sha256[:12]}",
     ]

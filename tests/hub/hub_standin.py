@@ -30,6 +30,13 @@ from hub_standin_http import Asked, Fault, Handler
 from hub_standin_repo import Commit, Entry, Repo, entry_of, is_lfs
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """A client that was killed breaks its connection."""
+
+
 class HubStandIn:
     """The server; a context manager. Everything it keeps is in memory."""
 
@@ -40,8 +47,7 @@ class HubStandIn:
         self.requests: list[Asked] = []
         self._faults: list[Fault] = []
         self._hooks: list[tuple[re.Pattern[str], Callable[[], object]]] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self._server.hub = self  # type: ignore[attr-defined]
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
@@ -113,6 +119,12 @@ class HubStandIn:
         """Run ``action`` once, before the next request that fits is served; the one after it gets the next action."""
         with self.lock:
             self._hooks.append((re.compile(pattern), action))
+
+    def forget_faults(self) -> None:
+        """Nothing more goes wrong, and no action waits."""
+        with self.lock:
+            self._faults.clear()
+            self._hooks.clear()
 
     def put(self, repo: str, files: dict[str, bytes], *, private: bool = False, gated: bool = False) -> str:
         """Commit files past the clients; makes the repository where there is none. The new head."""

@@ -1,14 +1,15 @@
 """Made-up runs whose submissions are real files on real phantoms, scored by the evaluator: for what draws cases.
 
-``python -m benchmarks.drawn_runs OUT DATA TASK...`` writes three runs a task: of ``cirrus`` (the reference, a little
+``python -m benchmarks.drawn_runs OUT DATA`` writes runs of one task a track: of ``cirrus`` (the reference, a little
 spoiled), ``nimbus`` (the do-nothing submission) and ``stratus`` (spoiled more, one case damaged and one missing).
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import nibabel
@@ -40,11 +41,14 @@ ONE_OF_EACH_TRACK = (
 )
 
 
-def write_drawn(out: Path, data: Path, task_id: str) -> None:
-    """Three run folders of one task."""
+AGENTS = ("cirrus", "nimbus", "stratus")
+
+
+def write_drawn(out: Path, data: Path, task_id: str, agents: Sequence[str] = AGENTS) -> None:
+    """A run folder of each agent."""
     task, staged = load_task(task_id), ensure_phantom(task_id, data)
     manifest = load_manifest(staged)
-    for agent in ("cirrus", "nimbus", "stratus"):
+    for agent in agents:
         folder = out / task_id / "lite" / agent / "r00"
         made = make_run(task, Tier.LITE, agent, 0)
         write_run(folder, made)
@@ -158,7 +162,16 @@ def _damage(task: Task, manifest: Manifest, submission: Path) -> None:
     shutil.rmtree(submission / third)
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.drawn_runs")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("data", type=Path, help="folder of staged data; phantoms that it lacks are made")
+    parser.add_argument("--tasks", nargs="+", default=ONE_OF_EACH_TRACK)
+    parser.add_argument("--agents", nargs="+", default=AGENTS)
+    arguments = parser.parse_args()
+    for task_id in arguments.tasks:
+        write_drawn(arguments.out, arguments.data, task_id, arguments.agents)
+
+
 if __name__ == "__main__":
-    target, data_folder, *wanted = sys.argv[1:]
-    for one in wanted or ONE_OF_EACH_TRACK:
-        write_drawn(Path(target), Path(data_folder), one)
+    main()

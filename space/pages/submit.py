@@ -32,7 +32,7 @@ STEPS = (
     ),
     (
         "Submit",
-        "Opens a pull request with your runs, each whole or not at all; it is scored again before it is merged.",
+        "Opens a pull request with your runs, each whole or not at all.",
         f"python -m hf_datasets submit runs --repo {_EXAMPLE}",
     ),
 )

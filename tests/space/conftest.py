@@ -12,6 +12,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
@@ -21,9 +22,54 @@ REPOSITORY = Path(__file__).parents[2]
 sys.path.insert(0, str(REPOSITORY))  # benchmarks/ holds the generator and is not an installed package
 
 from benchmarks.made_runs import write_results  # noqa: E402
+from hf_datasets.records import RunLimits, RunRecord, dump_record  # noqa: E402
+from tasks.registry import load_task  # noqa: E402
 
 CHROMIUM = "/usr/bin/chromium"
 LOCAL = {"127.0.0.1", "localhost"}
+
+
+ZERO = "0" * 64
+
+
+@pytest.fixture(scope="session")
+def record():
+    """``record(agent="two", overall=None)`` -> a record of one run that differs from the usual one in that."""
+
+    def make(**changes) -> RunRecord:
+        task = changes.get("task", "vqa-rad-task")
+        values = dict(
+            run_id="{task}.{tier}.{agent}.r{repeat:02d}-0", task=task, track=load_task(task).track, tier="lite",
+            release="phantom", agent="one", model=None, repeat=0, attempt=1, overall=0.5, agentic=0.6, task_score=0.4,
+            task_score_ungated=0.4, skill=0.1, s1=0.5, s2=0.5, s3=0.5, s4=1.0, s5=1.0, items=(),
+            metric="exact_match_normalised", metric_set="default", metrics={}, n_cases=2, n_scored=2, completion=1.0,
+            end_reason="submitted", end_detail="", error_codes=(), turns=3, tokens_in=0, tokens_out=0,
+            tokens_cached=0, cost_usd=None, price_source=None, seconds_working=1.0, seconds_wall=1.0,
+            started_at=datetime(2026, 1, 1, tzinfo=UTC), finished_at=datetime(2026, 1, 1, tzinfo=UTC),
+            harness_version="0", code_sha256=ZERO, task_sha256=ZERO, manifest_sha256=ZERO, brief_sha256=ZERO,
+            sandbox="docker", network="none", agent_environment="x", evaluator_environment="y", judge="rules",
+            judge_model=None, rubric_sha256=ZERO, cpu_count=2, memory_mb=1, gpus=(), hardware_class="cpu",
+            limits=RunLimits.model_validate(load_task(task).limits.model_dump()), cell_sha256=ZERO,
+            trace_sha256=ZERO, submission_sha256=None, report_sha256=None, judgement_sha256=None,
+        ) | changes  # fmt: skip
+        values["run_id"] = values["run_id"].format_map(values)
+        return RunRecord.model_validate(values)
+
+    return make
+
+
+@pytest.fixture
+def results(tmp_path):
+    """``results(record, ...)`` -> a folder with a run folder for each record."""
+
+    def write(*records: RunRecord) -> Path:
+        for number, one in enumerate(records):
+            folder = tmp_path / "results" / f"run-{number:05d}"
+            folder.mkdir(parents=True)
+            (folder / "record.json").write_text(dump_record(one))
+        return tmp_path / "results"
+
+    return write
 
 
 @contextlib.contextmanager
@@ -44,6 +90,29 @@ def big_results(shared_folder) -> Path:
         if first:
             write_results(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def drawn_results(shared_folder) -> Path:
+    """Two runs of one task a track with real submissions on real phantoms, scored by the evaluator; one of them has a
+    damaged and a missing case. Tests only read it; the phantoms lie in ``data`` beside it.
+    """
+    folder = shared_folder / "drawn-results"
+    with once(folder) as first:
+        if first:
+            command = [sys.executable, "-m", "benchmarks.drawn_runs", str(folder), str(shared_folder / "data")]
+            subprocess.run([*command, "--agents", "cirrus", "stratus"], cwd=REPOSITORY, check=True, timeout=300)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def drawn_space(drawn_results, tmp_path_factory) -> Iterator[Space]:
+    """The Space over `drawn_results` and the staged data that cases are drawn from."""
+    log = tmp_path_factory.mktemp("drawn-space") / "space.log"
+    data = drawn_results.parent / "data"
+    running = start_space(log, "--results", str(drawn_results), "--data", str(data))
+    yield running
+    running.stop()
 
 
 @dataclass

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from runner.agents import agent_rows
+from runner.egress import require_egress
+from runner.egress.index import package_index
+from runner.errors import Problem
 from runner.provenance import hardware, harness_version
 from runner.sandbox import all_backends
 
@@ -55,6 +58,17 @@ NO_SANDBOX = (
 )
 
 
+def _way_out() -> str:
+    """Whether the allowlist can be had, and whose package index agents get."""
+    try:
+        require_egress("allowlist")
+        index = package_index()
+    except Problem as problem:
+        return f"no allowlist: {problem}"
+    named = "the operator's" if any(one.private for one in index.endpoints) else "that of pip's settings"
+    return f"allowlist through a proxy; package index: {named if index.url else 'the default'}"
+
+
 def examine() -> Examination:
     """Look at the machine, try every sandbox, and check which agents have their key."""
     machine = hardware()
@@ -64,6 +78,7 @@ def examine() -> Examination:
             "system": f"{platform.system()} {platform.release()}, {'root' if os.geteuid() == 0 else 'user'}",
             "cpu": f"{machine.cpu_count} cores, {machine.memory_mb} MiB",
             "gpu": ", ".join(machine.gpus) or "none",
+            "network": _way_out(),
             "disk": f"{shutil.disk_usage(Path.cwd()).free // 2**30} GiB free here",
         }
     )

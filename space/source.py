@@ -89,8 +89,9 @@ class FolderSource:
         frame = frame_of([read.row for read in self._files.values() if read.row is not None])
         frame, repeated = _once_a_run(frame.assign(folder=folders))
         places = dict(zip(frame["run_id"], frame.pop("folder"), strict=True))
-        return _snapshot("the bundled demonstration" if self._is_demo else str(self.folder), frame, (*problems, *repeated), lambda run_id: _opened(places.get(run_id)),
-                         began, is_demo=self._is_demo)  # fmt: skip
+        name = "the bundled demonstration" if self._is_demo else str(self.folder)
+        return _snapshot(name, frame, (*problems, *repeated), lambda run_id: _opened(places.get(run_id)), began,
+                         is_demo=self._is_demo)  # fmt: skip
 
     def _run(self, folder: Path) -> _Read:
         try:

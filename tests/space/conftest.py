@@ -100,8 +100,16 @@ def drawn_results(shared_folder) -> Path:
     folder = shared_folder / "drawn-results"
     with once(folder) as first:
         if first:
-            command = [sys.executable, "-m", "benchmarks.drawn_runs", str(folder), str(shared_folder / "data")]
-            subprocess.run([*command, "--agents", "cirrus", "stratus"], cwd=REPOSITORY, check=True, timeout=300)
+            command = [
+                sys.executable,
+                "-m",
+                "benchmarks.drawn_runs",
+                str(folder),
+                str(shared_folder / "data"),
+            ]
+            subprocess.run(
+                [*command, "--agents", "cirrus", "stratus"], cwd=REPOSITORY, check=True, timeout=300
+            )
     return folder
 
 

@@ -85,6 +85,9 @@ class BubblewrapBackend:
             Protection("capabilities", "full", "all dropped"),
             Protection("no_new_privs", "full"),
             Protection("seccomp", "none", "no filter of system calls; user namespaces can be made inside"),
+            Protection(
+                "kernel", "partial", "the host's; Docker with gVisor or Kata puts another one in between"
+            ),
             limit("memory", "address space of each process, not their sum"),
             limit("pids", "" if root else "processes of this user"),
             limit("cpu", ""),

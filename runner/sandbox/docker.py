@@ -28,6 +28,7 @@ from runner.sandbox.base import (
 )
 from runner.sandbox.disk import DiskMeter
 from runner.sandbox.docker_exec import ExecStream, close_stream, engine_errors
+from runner.sandbox.docker_runtime import kernel_protection, runtime
 from runner.sandbox.inside import CALL_VARIABLE, CallMarks, checked, environment, ids, tmp_mb, workdir
 from runner.sandbox.owner import Owner
 from runner.sandbox.supervise import supervise
@@ -76,6 +77,10 @@ class DockerBackend:
         try:
             with engine_errors("Docker is not usable"):
                 version = self.api.version()["Version"]
+                if (wanted := runtime()) and wanted not in (known := self.api.info()["Runtimes"]):
+                    return Availability(
+                        False, f"no runtime {wanted}; the engine has {', '.join(sorted(known))}"
+                    )
                 for role in ROLES:
                     existing_image(self.api, role)
         except (SandboxUnavailable, SandboxDead) as error:
@@ -84,11 +89,16 @@ class DockerBackend:
 
     def protections(self) -> tuple[Protection, ...]:
         return (
-            Protection("network", "full", "none at all, or the engine's bridge when open"),
+            Protection(
+                "network",
+                "full",
+                "none at all; when open, the engine's bridge, and with it what the host offers on all addresses",
+            ),
             Protection("uid", "full", f"commands run as uid {ids()[0]}"),
             Protection("capabilities", "full", "all dropped"),
             Protection("no_new_privs", "full"),
             Protection("seccomp", "full", "the engine's default filter"),
+            kernel_protection(),
             Protection("memory", "full", "control group, no swap"),
             Protection("pids", "full", "control group"),
             Protection("cpu", "full", "control group"),
@@ -336,6 +346,7 @@ def _host_config(api: APIClient, spec: SandboxSpec) -> Any:
     return api.create_host_config(
         auto_remove=True,
         init=True,
+        runtime=runtime(),
         network_mode="none" if spec.network == "none" else "bridge",
         read_only=True,
         tmpfs={"/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={tmp_mb(spec)}m"},

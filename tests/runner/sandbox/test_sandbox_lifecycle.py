@@ -223,6 +223,7 @@ def test_protections_are_all_declared(backend: Backend):
             "capabilities",
             "no_new_privs",
             "seccomp",
+            "kernel",
             "memory",
             "pids",
             "cpu",

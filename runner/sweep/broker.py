@@ -12,7 +12,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Listener
 from typing import Any
@@ -43,8 +43,8 @@ class Broker:
     ----------
     purses : Purses
         What may be spent.
-    providers : mapping
-        What providers allow, by host; others have no bound but what their 429s say.
+    allowed : callable
+        What a provider allows, by its host.
     address : str or (str, int), optional
         Where to listen; a socket of this machine's own choosing otherwise.
     clock : callable
@@ -54,12 +54,12 @@ class Broker:
     def __init__(
         self,
         purses: Purses,
-        providers: Mapping[str, ProviderRates],
+        allowed: Callable[[str], ProviderRates],
         address: Address | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.purses = purses
-        self._providers = providers
+        self._allowed = allowed
         self._clock = clock
         self._rates: dict[str, Rates] = {}
         self._moved = threading.Condition()
@@ -137,9 +137,7 @@ class Broker:
         with self._moved:
             rates = self._rates.get(provider)
             if rates is None:
-                rates = self._rates[provider] = Rates(
-                    self._providers.get(provider, ProviderRates()), self._clock
-                )
+                rates = self._rates[provider] = Rates(self._allowed(provider), self._clock)
             while True:
                 answer, words = self.purses.may_take(agent, usd, tokens)
                 if answer == "no":

@@ -67,6 +67,10 @@ class SweepForm(Strict):
     budget: Budget = Budget()
     providers: dict[str, ProviderRates] = Field(default={})
 
+    def rates_of(self, provider: str) -> ProviderRates:
+        """What a provider allows; one that is not named has no bound but what its 429s say."""
+        return self.providers.get(provider, ProviderRates())
+
 
 class Block(Strict):
     """The repeats of one agent on one task in one tier."""

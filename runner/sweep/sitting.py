@@ -80,7 +80,7 @@ def _ledger(folder: SweepFolder) -> Iterator[Ledger]:
 def _broker(lock: Lock, ledger: Ledger, address: Address | None) -> Iterator[Broker]:
     purses = Purses(lock.form.budget, ledger.book.spend, ledger.book.spend_by_agent)
     with tempfile.TemporaryDirectory(prefix="automedbench-") as place:
-        broker = Broker(purses, lock.form.providers, address or str(Path(place) / "broker"))
+        broker = Broker(purses, lock.form.rates_of, address or str(Path(place) / "broker"))
         try:
             yield broker
         finally:

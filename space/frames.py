@@ -27,6 +27,8 @@ def row_of(record: RunRecord, sha256: str) -> tuple[Any, ...]:
 
 def frame_of(rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
     """Rows as `row_of` makes them."""
+    if not rows:
+        return pd.DataFrame(columns=list(COLUMNS), dtype=object)
     return pd.DataFrame.from_records(list(rows), columns=list(COLUMNS))
 
 

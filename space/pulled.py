@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 import threading
 from pathlib import Path
 
@@ -17,10 +18,11 @@ _DONE = ".complete"
 
 
 class PulledRuns:
-    """Opens a run of a pulled folder."""
+    """Opens a run of a pulled folder; what it puts together goes with it."""
 
-    def __init__(self, folder: Path, cache: Path) -> None:
-        self._folder, self._cache = folder, cache
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._cache = tempfile.TemporaryDirectory(prefix="automedbench-space-")
         self._lock = threading.Lock()
         # A correction's name sorts after the record that it corrects, so that the newest one stays.
         found = sorted(folder.glob(f"{RECORDS}/[0-9]*/*.json"))
@@ -39,7 +41,7 @@ class PulledRuns:
             return RunDetail(record, self._run_folder(run_id, path))
 
     def _run_folder(self, run_id: str, record: Path) -> Path:
-        target = self._cache / run_id
+        target = Path(self._cache.name, run_id)
         if (target / _DONE).is_file():
             return target
         target.mkdir(parents=True, exist_ok=True)

@@ -89,9 +89,22 @@ class FolderSource:
         frame = frame_of([read.row for read in self._files.values() if read.row is not None])
         frame, repeated = _once_a_run(frame.assign(folder=folders))
         places = dict(zip(frame["run_id"], frame.pop("folder"), strict=True))
+
+        def open_run(run_id: str) -> RunDetail | None:
+            return self._opened(places.get(run_id))
+
         name = "the bundled demonstration" if self._is_demo else str(self.folder)
-        return _snapshot(name, frame, (*problems, *repeated), lambda run_id: _opened(places.get(run_id)), began,
-                         is_demo=self._is_demo)  # fmt: skip
+        return _snapshot(name, frame, (*problems, *repeated), open_run, began, is_demo=self._is_demo)
+
+    def _opened(self, folder: Path | None) -> RunDetail | None:
+        """A method, so that a snapshot keeps its source, and with it a folder that was unpacked for it."""
+        if folder is None:
+            return None
+        try:
+            record, _ = read_record(folder)
+        except RecordError:
+            return None
+        return RunDetail(record, folder)
 
     def _run(self, folder: Path) -> _Read:
         try:
@@ -130,7 +143,6 @@ class PulledSource:
     def __init__(self, folder: Path, name: str | None = None) -> None:
         self.folder = folder
         self._name = name or str(folder)
-        self._cache = tempfile.TemporaryDirectory(prefix="automedbench-space-")
 
     def read(self) -> Snapshot:
         from space.pulled import PulledRuns
@@ -140,7 +152,7 @@ class PulledSource:
             results = read_results(self.folder)
         except OSError as error:
             raise SourceError(f"no results: {error}") from None
-        runs = PulledRuns(self.folder, Path(self._cache.name))
+        runs = PulledRuns(self.folder)
         frame = results.runs.drop(columns="folder")
         return _snapshot(self._name, frame, results.problems, runs.open, began)
 
@@ -186,13 +198,3 @@ def _once_a_run(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
         for folder, run_id in zip(frame.loc[again, "folder"], frame.loc[again, "run_id"], strict=True)
     ]
     return frame[~again].reset_index(drop=True), problems
-
-
-def _opened(folder: Path | None) -> RunDetail | None:
-    if folder is None:
-        return None
-    try:
-        record, _ = read_record(folder)
-    except RecordError:
-        return None
-    return RunDetail(record, folder)

@@ -15,6 +15,8 @@ import typer
 
 from hf_datasets.families import FAMILIES, UnknownTask
 from hf_datasets.releases_cli import build_release, download_release
+from hf_datasets.results_cli import compact, pull, push, verify
+from hf_datasets.submissions_cli import submit, verify_submission
 
 if TYPE_CHECKING:
     from hf_datasets.staging import Plan
@@ -30,6 +32,8 @@ app = typer.Typer(
 
 app.command("build-release")(build_release)
 app.command("download-release")(download_release)
+for command in (push, pull, compact, verify, submit, verify_submission):
+    app.command()(command)
 
 TaskArgument = Annotated[str | None, typer.Argument(help="Task id, for example kidney-seg-task.")]
 AllOption = Annotated[

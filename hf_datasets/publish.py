@@ -189,7 +189,7 @@ class _Leaving:
         yield PublishedFile(f"traces/{self.record.run_id}.jsonl.zst", packed)
 
     def _details(self, findings: list[Finding]) -> Iterator[PublishedFile]:
-        """Cell, report and judgement; one that holds no secret keeps its bytes, and so its digest."""
+        """Cell, report and judgement; one that holds no secret keeps its bytes."""
         for name in (CELL, REPORT, JUDGEMENT):
             path = self.folder / name
             if not path.is_file():
@@ -202,6 +202,8 @@ class _Leaving:
                 findings.append(Finding(name, "is not JSON: it cannot be searched for secrets"))
                 continue
             findings += screen_text(raw.decode("utf-8", "replace"), name)
+            if redacted != content and name != JUDGEMENT:
+                continue  # its digest stands in the record: it is published as it is or not at all
             if redacted != content:
                 raw = (json.dumps(redacted, indent=1) + "\n").encode()
             yield PublishedFile(f"details/{self.record.run_id}/{name}", raw)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import getpass
 import json
+import os
 import re
 import socket
 from collections import Counter
@@ -37,6 +38,27 @@ _FIXED = frozenset((
     "run_id", "case_id", "tier", "release", "task", "track", "agent", "network", "sandbox", "format",
 ))  # fmt: skip
 """Fields with values from a closed set: a host that happens to be called 'files' changes none of them."""
+
+
+_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:$|_)", re.IGNORECASE)
+
+
+def environment_secrets(names: Iterable[str] = ()) -> list[str]:
+    """What this process's environment holds that must never leave: keys of providers, and the Hub's own token.
+
+    That is every variable that is named like a secret or looks like one, and those in ``names``.
+    """
+    wanted = set(names)
+    found = [
+        value
+        for name, value in os.environ.items()
+        if name in wanted or _SECRET_NAME.search(name) or any(True for _ in tokens_in(value))
+    ]
+    with contextlib.suppress(ImportError):
+        from huggingface_hub import get_token
+
+        found += filter(None, [get_token()])
+    return found
 
 
 class Unredactable(Exception):

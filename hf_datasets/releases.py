@@ -18,7 +18,7 @@ from hf_datasets.release_card import card
 from hf_datasets.release_form import RELEASE_NAME, Archive, ReleaseError, ReleaseForm, Staged, TaskEntry
 from tasks import canary
 from tasks.manifest import MANIFEST_NAME, FileEntry, Manifest, ManifestError, load_manifest
-from tasks.names import Redistribution, Release
+from tasks.names import Redistribution, Release, Tier
 from tasks.registry import all_tasks, load_task, task_digest
 from tasks.schema import Task
 
@@ -107,7 +107,7 @@ def _entry(task: Task, release: Release, staged: Path, public: Path, private: Pa
     return TaskEntry(
         id=task.id,
         track=task.track,
-        tiers=TIERS,
+        tiers=TIERS if release is Release.FULL else (Tier.LITE,),
         task_sha256=task_digest(task.id),
         license=task.source.license,
         redistribution=task.source.redistribution,

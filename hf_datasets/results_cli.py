@@ -6,8 +6,6 @@ Exit codes: 0 done, 2 usage, 3 something could not be published, pulled or does 
 from __future__ import annotations
 
 import json
-import os
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,7 +24,12 @@ RepoArgument = Annotated[str, typer.Argument(help="Dataset repository ORG/NAME."
 RevisionOption = Annotated[str | None, typer.Option(help="Branch, tag or commit; main by default.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.IGNORECASE)
+SecretEnv = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--secret-env", help="One more variable with a secret; those named like keys or tokens are known."
+    ),
+]
 
 
 def push(
@@ -42,6 +45,7 @@ def push(
     scores_only: Annotated[
         bool, typer.Option("--scores-only", help="No previews, traces or details, whatever the terms allow.")
     ] = False,
+    secret_env: SecretEnv = None,
     as_json: AsJson = False,
 ) -> None:
     """Publish finished runs. Each once, whole or not at all; run again after an interruption."""
@@ -54,7 +58,7 @@ def push(
         if not runs.is_dir():
             _fail(f"{runs} is not a folder; expected finished runs, such as runs/", code=2)
         hub = _hub(repo)
-        publish = _publisher(scores_only)
+        publish = _publisher(scores_only, secret_env or [])
         with _progress(runs) as watch:
             if dry_run:
                 planned = plan(runs, hub, publish, pull_request=pr, watch=watch)
@@ -141,20 +145,12 @@ def _hub(repo: str) -> Hub:
     return Hub(repo, say=lambda line: typer.echo(line, err=True))
 
 
-def _publisher(scores_only: bool) -> Callable[[Path], Publication]:
+def _publisher(scores_only: bool, secret_env: list[str]) -> Callable[[Path], Publication]:
     from hf_datasets.publish import publication
-    from hf_datasets.redact import Redactor
+    from hf_datasets.redact import Redactor, environment_secrets
 
-    redactor = Redactor(_secrets())
+    redactor = Redactor(environment_secrets(secret_env))
     return lambda folder: publication(folder, redactor, scores_only=scores_only)
-
-
-def _secrets() -> list[str]:
-    """Values that must never leave: every key of the environment, and the Hub's own token."""
-    from huggingface_hub import get_token
-
-    found = [value for name, value in os.environ.items() if _SECRET_NAME.search(name)]
-    return [*found, *filter(None, [get_token()])]
 
 
 def _pull_request(hub: Hub, runs: Path) -> str:

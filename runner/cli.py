@@ -26,6 +26,7 @@ from runner.printing import (
 )
 from runner.stop import Stopped
 from runner.sweep.cli import app as sweep_app
+from runner.verify_submission import verify_submission
 from tasks.names import Release, Tier, Track
 
 if TYPE_CHECKING:
@@ -193,6 +194,7 @@ def judge_eval(
 
 app.command()(integrity_cli.verify)
 app.command()(integrity_cli.sign)
+app.command()(verify_submission)
 
 
 @app.command()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
+import warnings
+from urllib.parse import parse_qsl, urlencode
 
 import gradio as gr
-from fastapi import FastAPI, Request
-from fastapi.responses import RedirectResponse, Response
-from starlette.middleware.base import RequestResponseEndpoint
+from fastapi import FastAPI
+from starlette.responses import RedirectResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from space.api import add_api
 from space.downloads import add_downloads
@@ -21,41 +22,55 @@ from space.site import HOME, Site
 
 def build_app(site: Site) -> FastAPI:
     """The whole Space as one ASGI application."""
-    app = FastAPI(title="AutoMedBench", docs_url=None, redoc_url=None, openapi_url=None)
-    app.middleware("http")(_view_to_path)
-    add_files(app, site)
-    add_downloads(app, site)
+    app = build_files(site)
     blocks = build_blocks(site)
-    mounted: FastAPI = gr.mount_gradio_app(
-        app, blocks, "/", theme=theme(), css=CSS, head=HEAD, footer_links=["api"], show_error=False, ssr_mode=False
-    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="SSR mode is not supported")
+        mounted: FastAPI = gr.mount_gradio_app(
+            app, blocks, "/", theme=theme(), css=CSS, head=HEAD, footer_links=["api"], show_error=False
+        )  # fmt: skip
     return mounted
 
 
+def build_files(site: Site) -> FastAPI:
+    """What is no page: files of runs, downloads, and the addresses with ``?view=``."""
+    app = FastAPI(title="AutoMedBench", docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_middleware(_ViewToPath)
+    add_files(app, site)
+    add_downloads(app, site)
+    return app
+
+
 def build_blocks(site: Site) -> gr.Blocks:
-    pages = [page for page in PAGES if importlib.util.find_spec(f"space.pages.{page.view}")]
-    home, *others = pages
+    home, *others = PAGES
     with gr.Blocks(title="AutoMedBench", analytics_enabled=False) as blocks:
         _build(home, site)
         add_api(site)
     for page in others:
-        with blocks.route(page.title, f"/{page.view}", show_in_navbar=page.listed):
+        with blocks.route(page.title, f"/{page.view}", show_in_navbar=False):
             _build(page, site)
     return blocks
 
 
 def _build(page: Page, site: Site) -> None:
     """A page below its head; the head's second line tells how old the data are when the page is opened."""
-    gr.Navbar(visible=False)
     gr.HTML(top(page.view))
     age = gr.HTML(elem_id="status")
     site.on_load(lambda: status(site.data()), [age])
     importlib.import_module(f"space.pages.{page.view}").build(site)
 
 
-async def _view_to_path(request: Request, call_next: RequestResponseEndpoint) -> Response:
+class _ViewToPath:
     """``/?view=run&run=...``, the form that survives the frame of a Space's page, goes to ``/run?run=...``."""
-    view = request.query_params.get("view")
-    if request.method == "GET" and request.url.path == "/" and view in {page.view for page in PAGES} - {HOME}:
-        return RedirectResponse(f"./{view}?{request.url.remove_query_params('view').query}")
-    return await call_next(request)
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer: ASGIApp = self._app
+        if scope["type"] == "http" and scope["path"] == "/" and b"view=" in scope["query_string"]:
+            state = dict(parse_qsl(scope["query_string"].decode("ascii", "replace")))
+            view = state.pop("view", HOME)
+            if view != HOME and view in {page.view for page in PAGES}:
+                answer = RedirectResponse(f"./{view}?{urlencode(state)}")
+        await answer(scope, receive, send)

@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, Listener
 from typing import Any
 
+from evaluator.trace import Usage
 from runner.sweep.budget import Purses
 from runner.sweep.engine import Address, Line
 from runner.sweep.form import ProviderRates
 from runner.sweep.rates import Rates
+from runner.sweep.requests import RequestLog
 
 LOOK_SECONDS = 0.5
 
@@ -34,6 +36,7 @@ class _Request:
     usd: float | None
     tokens: int
     sent_at: float
+    attempt: str
 
 
 class Broker:
@@ -49,6 +52,8 @@ class Broker:
         Where to listen; a socket of this machine's own choosing otherwise.
     clock : callable
         Seconds, monotonic.
+    log_of : callable, optional
+        Where requests of an attempt are noted here too, because its folder lies on another machine that may be lost.
     """
 
     def __init__(
@@ -57,10 +62,12 @@ class Broker:
         allowed: Callable[[str], ProviderRates],
         address: Address | None = None,
         clock: Callable[[], float] = time.monotonic,
+        log_of: Callable[[str], RequestLog] | None = None,
     ) -> None:
         self.purses = purses
         self._allowed = allowed
         self._clock = clock
+        self._log_of = log_of
         self._rates: dict[str, Rates] = {}
         self._moved = threading.Condition()
         self._progress: dict[str, dict[str, Any]] = {}
@@ -150,15 +157,22 @@ class Broker:
                     return {"late": True}
                 self._moved.wait(min(wait, left, LOOK_SECONDS))
             self.purses.reserve(agent, usd, tokens)
-            under_way[message["id"]] = _Request(provider, agent, usd, tokens, rates.sent(tokens))
+            request = _Request(provider, agent, usd, tokens, rates.sent(tokens), message["attempt"])
+            under_way[message["id"]] = request
+        if self._log_of is not None:
+            self._log_of(request.attempt).sending(message["id"], provider, Usage(input=tokens), usd)
         return {"sent": True}
 
     # --- how a request ended; the lock is held --------------------------------------------------------------
 
     def _paid(self, request: _Request, message: dict[str, Any]) -> None:
-        self._rates[request.provider].answered(request.sent_at, request.tokens, message["tokens"])
+        usage = Usage.model_validate(message["usage"])
+        tokens = usage.input + usage.output
+        self._rates[request.provider].answered(request.sent_at, request.tokens, tokens)
         self.purses.release(request.agent, request.usd, request.tokens)
-        self.purses.pay(request.agent, message["usd"], message["tokens"])
+        self.purses.pay(request.agent, message["usd"], tokens)
+        if self._log_of is not None:
+            self._log_of(request.attempt).paid(message["id"], usage, message["usd"])
 
     def _failed(self, request: _Request, message: dict[str, Any]) -> None:
         rates = self._rates[request.provider]
@@ -169,6 +183,8 @@ class Broker:
         if message["status"] is None:
             self._unseen(request)
         else:
+            if self._log_of is not None:
+                self._log_of(request.attempt).refused(message["id"], message["status"])
             self.purses.release(request.agent, request.usd, request.tokens)
 
     def _unseen(self, request: _Request) -> None:

@@ -237,10 +237,22 @@ def require_sealed(folder: Path, record_sha256: str) -> None:
 
 
 def put_beside(arrived: Path, folder: Path) -> None:
-    """Put a new attempt in place; what stands there is kept as an earlier attempt."""
+    """Put a new attempt in place; what stands there is kept as an earlier attempt.
+
+    A folder without a cell is only the log of this attempt's requests, which the new one holds too. It may come again
+    while it is replaced, with the last word of a worker.
+    """
     flush(arrived)
-    set_aside(folder)
-    arrived.rename(folder)
+    if (folder / files.CELL).is_file():
+        set_aside(folder)
+    for tries_left in (2, 1, 0):
+        remove(folder)
+        try:
+            arrived.rename(folder)
+            break
+        except OSError:
+            if not tries_left:
+                raise
     _sync(folder.parent)
 
 

@@ -64,6 +64,7 @@ class SharedGate:
                 "id": request,
                 "provider": provider,
                 "agent": self._agent,
+                "attempt": self._log.attempt,
                 "usd": usd,
                 "tokens": usage.input + usage.output,
                 "patience": min(patience, 86_400.0),
@@ -92,7 +93,7 @@ class _SharedTicket:
     def paid(self, usage: Usage | None, usd: float | None) -> None:
         usage, usd = (self._reserved, self._usd) if usage is None else (usage, usd)
         self._log.paid(self.id, usage, usd)
-        self._line.tell({"op": "paid", "id": self.id, "tokens": usage.input + usage.output, "usd": usd})
+        self._line.tell({"op": "paid", "id": self.id, "usage": usage.model_dump(), "usd": usd})
 
     def failed(self, failure: Failure) -> None:
         if failure.status is not None:

@@ -27,13 +27,13 @@ class RequestLog:
 
     def __init__(self, folder: Path, attempt: str) -> None:
         self._path = folder / REQUESTS
-        self._attempt = attempt
+        self.attempt = attempt
 
     def sending(self, request: str, provider: str, most: Usage, usd: float | None) -> None:
         self._append(
             {
                 "id": request,
-                "attempt": self._attempt,
+                "attempt": self.attempt,
                 "provider": provider,
                 "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
                 "most_tokens": most.input + most.output,
@@ -59,6 +59,13 @@ class RequestLog:
     def _append(self, line: dict[str, Any]) -> None:
         with self._path.open("ab") as file:
             file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+
+
+def log_beside(runs: Path, attempt: str) -> RequestLog:
+    """The log of an attempt whose run folder is made elsewhere, kept where that folder will lie."""
+    folder = runs / attempt.partition("#")[0]
+    folder.mkdir(parents=True, exist_ok=True)
+    return RequestLog(folder, attempt)
 
 
 def spend_of(folder: Path, attempt: str) -> Spend:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from runner.sweep.ledger import Ledger
 from runner.sweep.live import View
 from runner.sweep.local import LocalEngine
 from runner.sweep.lock import Lock, freeze, load_lock, lock_id
+from runner.sweep.requests import log_beside
 
 Chosen = tuple[str, int | None, str | None]
 """Name of the engine, slots, address of its cluster."""
@@ -45,7 +47,7 @@ def sit(
     with driving(folder):
         _require_as_locked(lock, data)
         folder.runs.mkdir(parents=True, exist_ok=True)
-        with _ledger(folder) as ledger, _broker(lock, ledger, _address(chosen)) as broker:
+        with _ledger(folder) as ledger, _broker(lock, ledger, folder, chosen) as broker:
             setting = Setting(folder, lock, lock_id(folder), data.resolve(), broker)
             hurdles = Hurdles(folder.runs, lock.form.sandbox if chosen[0] == "local" else None)
             view = View(quiet, as_json)
@@ -77,10 +79,12 @@ def _ledger(folder: SweepFolder) -> Iterator[Ledger]:
 
 
 @contextlib.contextmanager
-def _broker(lock: Lock, ledger: Ledger, address: Address | None) -> Iterator[Broker]:
+def _broker(lock: Lock, ledger: Ledger, folder: SweepFolder, chosen: Chosen) -> Iterator[Broker]:
+    address, elsewhere = _address(chosen), chosen[0] != "local"
+    log_of = functools.partial(log_beside, folder.runs) if elsewhere else None
     purses = Purses(lock.form.budget, ledger.book.spend, ledger.book.spend_by_agent)
     with tempfile.TemporaryDirectory(prefix="automedbench-") as place:
-        broker = Broker(purses, lock.form.rates_of, address or str(Path(place) / "broker"))
+        broker = Broker(purses, lock.form.rates_of, address or str(Path(place) / "broker"), log_of=log_of)
         try:
             yield broker
         finally:

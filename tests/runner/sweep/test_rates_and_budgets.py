@@ -298,8 +298,8 @@ def test_a_stranger_without_the_secret_is_not_served(broker):
 
 
 def admission(**more):
-    usual = {"op": "admit", "id": "a", "provider": "p", "agent": "a", "usd": None, "tokens": 1, "patience": 9}
-    return {**usual, **more}
+    usual = {"op": "admit", "id": "a", "provider": "p", "agent": "a", "attempt": "k#1", "usd": None}
+    return {**usual, "tokens": 1, "patience": 9, **more}
 
 
 def test_without_a_gate_nothing_is_asked_of_anybody():

@@ -96,6 +96,7 @@ class RayEngine:
             raise EnvironmentProblem(f"no Ray cluster at {self._address}: {words_of(error)}") from None
         self._task = ray.remote(max_retries=0, num_returns="streaming")(_on_a_worker)
         if self._slots is None and self.slots < 1:
+            ray.shutdown()
             raise EnvironmentProblem(
                 f"no machine of the Ray cluster holds a cell, which takes {_words(self._resources(self._needs))}; "
                 "start one with these resources (see docs/sweeps-ray.md), or give --slots where machines are started "

@@ -18,7 +18,13 @@ import psutil
 import pytest
 
 from hf_datasets.records import load_record
+from runner.errors import EnvironmentProblem
+from runner.sweep.engine import Needs
+from runner.sweep.folder import SweepFolder
+from runner.sweep.form import SweepForm
 from runner.sweep.ledger import iter_ledger
+from runner.sweep.lock import freeze, store
+from runner.sweep.ray_engine import RayEngine
 from runner.sweep.report.write import write_report
 
 ray = pytest.importorskip("ray")
@@ -33,16 +39,6 @@ ENVIRONMENT = {
     "RAY_health_check_failure_threshold": "3",
     "OMP_NUM_THREADS": "1",
 }
-SWEEP = """
-name: three-machines
-agents: [noop]
-tasks: [vqa-rad-task]
-repeats: {repeats}
-sandbox: bubblewrap
-network: none
-limits: {{cpus: 1, memory_mb: 512}}
-retry_seconds: 0.1
-"""
 OF_THE_RUN = {
     "run_id", "repeat", "attempt", "started_at", "finished_at", "seconds_working", "seconds_wall", "stages",
     "cell_sha256", "trace_sha256",
@@ -82,42 +78,51 @@ def cluster(place):
             made.shutdown()
 
 
-@pytest.fixture
-def sweep(place):
-    """``sweep("run", ...)`` calls the command on the locked sweep; ``sweep.start`` does not wait for it."""
+class Locked:
+    """A locked sweep, driven by processes of their own."""
 
-    class Sweep:
-        def __init__(self, name: str, repeats: int) -> None:
-            self.root = place / name / "three-machines"
-            self.file = place / f"{name}.yaml"
-            self.file.write_text(SWEEP.format(repeats=repeats))
-            self("lock", self.file, "--sweeps", place / name)
+    def __init__(self, place: Path, name: str, repeats: int) -> None:
+        self.folder, self.data = SweepFolder(place / name), place / "data"
+        form = SweepForm(
+            name=name, agents=("noop",), tasks=("vqa-rad-task",), repeats=repeats, sandbox="bubblewrap",
+            network="none", limits={"cpus": 1, "memory_mb": 512}, retry_seconds=0.1,
+        )  # fmt: skip
+        store(self.folder, freeze(form, self.data))
 
-        def __call__(self, command, *rest) -> str:
-            process = self.start(command, *rest)
-            out, err = process.communicate(timeout=240)
-            assert process.returncode == 0, err
-            return out
+    def start(self, *options) -> subprocess.Popen:
+        arguments = [
+            "-m",
+            "runner",
+            "sweep",
+            "run",
+            self.folder.root,
+            "--data",
+            self.data,
+            "--quiet",
+            *options,
+        ]
+        return subprocess.Popen(
+            [sys.executable, *map(str, arguments)], cwd=REPOSITORY, text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, env=os.environ | ENVIRONMENT,
+        )  # fmt: skip
 
-        def start(self, command, *rest):
-            data = [] if command == "status" else ["--data", place / "data"]
-            arguments = [sys.executable, "-m", "runner", "sweep", command, *map(str, [*rest, *data])]
-            return subprocess.Popen(
-                arguments, cwd=REPOSITORY, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                env=os.environ | ENVIRONMENT,
-            )  # fmt: skip
+    def run(self, *options) -> None:
+        process = self.start(*options)
+        out, err = process.communicate(timeout=240)
+        assert process.returncode == 0, out + err
 
-        def ends(self) -> list[dict]:
-            return [line for line in iter_ledger(self.root / "attempts.jsonl") if line["event"] == "ended"]
+    def lines(self, event: str) -> list[dict]:
+        return [line for line in iter_ledger(self.folder.ledger) if line["event"] == event]
 
-        def wait_for_records(self, number: int, process: subprocess.Popen) -> None:
-            give_up = time.monotonic() + 180
-            while sum(end["record_sha256"] is not None for end in self.ends()) < number:
-                assert process.poll() is None, process.communicate()
-                assert time.monotonic() < give_up
-                time.sleep(0.1)
+    def wait_for_records(self, number: int, process: subprocess.Popen) -> None:
+        give_up = time.monotonic() + 180
+        while sum(end["record_sha256"] is not None for end in self.lines("ended")) < number:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < give_up
+            time.sleep(0.1)
 
-    return Sweep
+    def records(self, tier: str = "*") -> list[Path]:
+        return sorted(self.folder.runs.glob(f"*/{tier}/*/r??/record.json"))
 
 
 def comparable(folder: Path) -> dict[str, object]:
@@ -129,60 +134,43 @@ def comparable(folder: Path) -> dict[str, object]:
     }
 
 
-def test_a_lost_machine_and_a_killed_driver_cost_nothing_but_time(cluster, place, sweep, usable):
+def test_a_lost_machine_and_a_killed_driver_cost_nothing_but_time(cluster, place, usable):
     usable("bubblewrap")
-    on_ray = sweep("ray", repeats=20)
-    drive = ("run", on_ray.root, "--engine", "ray", "--address", cluster.address, "--quiet")
+    sweep = Locked(place, "on-ray", repeats=20)
+    on_ray = ("--engine", "ray", "--address", cluster.address)
 
-    driver = on_ray.start(*drive)
-    on_ray.wait_for_records(6, driver)
+    driver = sweep.start(*on_ray)
+    sweep.wait_for_records(6, driver)
     cluster.remove_node(cluster.workers[0], allow_graceful=False)
-    on_ray.wait_for_records(14, driver)
+    sweep.wait_for_records(14, driver)
     driver.send_signal(signal.SIGKILL)
     driver.communicate()
-    assert len(list(on_ray.root.glob("runs/*/*/*/r??/record.json"))) < 40
-    on_ray(*drive)
+    assert len(sweep.records()) < 40
+    sweep.run(*on_ray)
 
-    records = [load_record(path) for path in on_ray.root.glob("runs/*/*/*/r??/record.json")]
-    assert len(records) == 40
-    assert len({record.run_id for record in records}) == 40
-    causes = Counter(end["cause"] for end in on_ray.ends())
-    assert causes["submitted"] == 40
-    assert causes["worker_lost"] >= 1
-    assert causes["interrupted"] >= 1
+    assert len({load_record(path).run_id for path in sweep.records()}) == 40
+    causes = Counter(end["cause"] for end in sweep.lines("ended"))
     assert set(causes) == {"submitted", "worker_lost", "interrupted"}
-    started = [line for line in iter_ledger(on_ray.root / "attempts.jsonl") if line["event"] == "started"]
-    assert len(started) == sum(causes.values())
+    assert causes["submitted"] == len(sweep.records()) == 40
+    assert len(sweep.lines("started")) == sum(causes.values())
 
-    leftovers = [path for path in on_ray.root.rglob(".*") if path.name != ".driver.lock"]
-    assert leftovers == []
-    assert [path for path in (place / "scratch").iterdir() if path.is_dir()] == []
-    assert not [
-        one for one in psutil.process_iter(["cmdline"]) if str(place / "scratch") in str(one.info["cmdline"])
-    ]
+    scratch = place / "scratch"
+    assert [path for path in sweep.folder.root.rglob(".*") if path.name != ".driver.lock"] == []
+    assert [path for path in scratch.iterdir() if path.is_dir()] == []
+    commands = [str(process.info["cmdline"]) for process in psutil.process_iter(["cmdline"])]
+    assert not [command for command in commands if str(scratch) in command]
+    assert "40 of 40 planned runs are scored" in write_report(sweep.folder.root)[1].read_text()
 
-    assert "40 of 40 planned runs are scored" in write_report(on_ray.root)[1].read_text()
-    locally = sweep("local", repeats=1)
-    locally("run", locally.root, "--slots", "2", "--quiet")
+    locally = Locked(place, "locally", repeats=1)
+    locally.run("--slots", "2")
     for tier in ("lite", "standard"):
-        expected = comparable(locally.root / "runs/vqa-rad-task" / tier / "noop/r00")
-        for folder in on_ray.root.glob(f"runs/*/{tier}/*/r??"):
-            assert comparable(folder) == expected
+        [expected] = [comparable(path.parent) for path in locally.records(tier)]
+        assert [path for path in sweep.records(tier) if comparable(path.parent) != expected] == []
 
 
-def test_machines_that_hold_no_cell_are_refused_before_anything_is_given(cluster, place, sweep):
-    with (place / "needy.yaml").open("w") as file:
-        file.write(
-            SWEEP.format(repeats=1)
-            .replace("name: three-machines", "name: needy")
-            .replace("cpus: 1", "cpus: 9")
-        )
-    made = sweep("needy-local", repeats=1)
-    made("lock", place / "needy.yaml", "--sweeps", place / "needy")
-    process = made.start(
-        "run", place / "needy" / "needy", "--engine", "ray", "--address", cluster.address, "--quiet"
-    )
-    _, err = process.communicate(timeout=120)
-    assert process.returncode == 3
-    assert "9 CPU" in err
-    assert len(err.strip().splitlines()) == 1
+def test_a_cluster_that_holds_no_cell_is_refused_before_anything_is_given(cluster):
+    with pytest.raises(
+        EnvironmentProblem, match="no machine of the Ray cluster holds a cell, which takes 9 CPU"
+    ):
+        RayEngine(cluster.address, needs=Needs(cpus=9)).start()
+    assert not ray.is_initialized()

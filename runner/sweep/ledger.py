@@ -107,16 +107,17 @@ def iter_ledger(path: Path) -> Iterator[dict[str, Any]]:
         return
     with path.open("rb") as file:
         for number, raw in enumerate(file, 1):
-            try:
-                line = json.loads(raw)
-                known = line["event"] in ("started", "ended")
-            except (ValueError, KeyError, TypeError):
-                if raw.endswith(CUT) or not raw.endswith(b"\n"):
-                    continue
-                known = False
-            if not known:
+            if _is_line(raw):
+                yield json.loads(raw)
+            elif raw.endswith(b"\n") and not raw.endswith(CUT):
                 raise UsageProblem(f"{path}:{number} is no line of a ledger; put back the file from a copy")
-            yield line
+
+
+def _is_line(raw: bytes) -> bool:
+    try:
+        return json.loads(raw)["event"] in ("started", "ended")
+    except (ValueError, KeyError, TypeError):
+        return False
 
 
 CUT = b"#cut\n"
@@ -131,9 +132,8 @@ class Ledger:
         self.book = read_book(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        size = os.fstat(self._file).st_size
-        if size and os.pread(self._file, 1, size - 1) != b"\n":
-            os.write(self._file, CUT)
+        if last := path.read_bytes().rpartition(b"\n")[2]:
+            os.write(self._file, b"\n" if _is_line(last) else CUT)
 
     def started(self, job: Job, lock: str, engine: str) -> None:
         """Note an attempt before it starts.

@@ -209,12 +209,12 @@ class Redactor:
         """
         before = 0
         for block in line_blocks(chunks):
-            lines = block.splitlines(keepends=True) if self._taints(block) else []
+            lines = block.splitlines(keepends=True) if self.taints(block) else []
             yield b"".join(self._line(line, number) for number, line in enumerate(lines, before + 1)) or block
             before += block.count(b"\n")
 
     def _line(self, line: bytes, number: int) -> bytes:
-        if not self._taints(line):
+        if not self.taints(line):
             return line
         try:
             redacted = self.json(json.loads(line))
@@ -222,7 +222,8 @@ class Redactor:
             raise Unredactable(f"line {number} is not JSON") from None
         return json.dumps(redacted, separators=(",", ":")).encode() + b"\n"
 
-    def _taints(self, raw: bytes) -> bool:
+    def taints(self, raw: bytes) -> bool:
+        """Whether JSON text holds anything that would be taken out of one of its strings."""
         return any(True for _ in self._spans(raw.decode("utf-8", "replace"), names=True))
 
     def _nested(self, text: str, names: bool) -> str:

@@ -98,7 +98,7 @@ def _agent(row: dict[str, Any], link: Link) -> Markup:
     address = link(row["agent"])
     name = el("a", row["agent"], href=address) if address else el("span", row["agent"])
     return el(
-        "th", el("span", text, class_="amb-rank", title=hint), name, scope="row", data_sort=row["agent"]
+        "th", el("span", text, class_="amb-rank", title=hint), " ", name, scope="row", data_sort=row["agent"]
     )
 
 

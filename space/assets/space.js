@@ -1,3 +1,4 @@
+(() => {
 // The address bar holds the state of the page's controls; tables sort themselves; light and dark are remembered.
 window.automedbench = {
   remember(names, values) {
@@ -55,10 +56,19 @@ window.automedbench = {
     this.show(query);
   },
 
+  // The reader's own choice of light or dark; it stands whatever the system says.
+  wanted: null,
+
   theme(name) {
-    document.body.classList.toggle("dark", name === "dark");
+    this.wanted = name;
+    this.keepTheme();
     try { localStorage.setItem("automedbench-theme", name); } catch { /* a browser that remembers nothing */ }
   },
+};
+
+window.automedbench.keepTheme = function () {
+  const dark = this.wanted === "dark";
+  if (this.wanted && document.body.classList.contains("dark") !== dark) document.body.classList.toggle("dark", dark);
 };
 
 document.addEventListener("click", (event) => {
@@ -68,13 +78,18 @@ document.addEventListener("click", (event) => {
     window.automedbench.theme(document.body.classList.contains("dark") ? "light" : "dark");
 });
 
-document.addEventListener("DOMContentLoaded", () => {
-  let wanted = null;
-  try { wanted = localStorage.getItem("automedbench-theme"); } catch { /* as above */ }
+// The page may be there already when this script comes.
+const start = () => {
   const named = new URLSearchParams(location.search).get("__theme");
-  if (!named && wanted) document.body.classList.toggle("dark", wanted === "dark");
+  try { window.automedbench.wanted = named ? null : localStorage.getItem("automedbench-theme"); } catch { /* as above */ }
+  window.automedbench.keepTheme();
+  new MutationObserver(() => window.automedbench.keepTheme())
+    .observe(document.body, { attributes: true, attributeFilter: ["class"] });
   new MutationObserver(() => {
     document.querySelectorAll("table[data-sortable]:not([data-restored])")
       .forEach((table) => window.automedbench.restore(table));
   }).observe(document.body, { childList: true, subtree: true });
-});
+};
+if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+else start();
+})();

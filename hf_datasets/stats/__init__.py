@@ -5,9 +5,9 @@ which runs there should be. Scores stay in [0, 1]. What is missing is missing: i
 left out without being counted beside the figure.
 """
 
-from hf_datasets.stats.boards import BOARD_COLUMNS, with_boards
+from hf_datasets.stats.boards import board_title, with_boards
 from hf_datasets.stats.compare import case_units, cell_units, compare, holm, ranks
-from hf_datasets.stats.frames import cases_frame, counted, mixed_inputs, runs_frame, unplanned
+from hf_datasets.stats.frames import cases_frame, counted, runs_frame, unplanned
 from hf_datasets.stats.means import CellMeans, cell_means, tier_change
 from hf_datasets.stats.outcomes import (
     KS,
@@ -22,9 +22,9 @@ from hf_datasets.stats.outcomes import (
 from hf_datasets.stats.plans import observed_plan, published_plan
 
 __all__ = [
-    "BOARD_COLUMNS",
     "KS",
     "CellMeans",
+    "board_title",
     "case_units",
     "cases_frame",
     "cell_means",
@@ -36,7 +36,6 @@ __all__ = [
     "end_reasons",
     "error_shares",
     "holm",
-    "mixed_inputs",
     "observed_plan",
     "overall_by_codes",
     "published_plan",

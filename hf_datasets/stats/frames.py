@@ -11,12 +11,6 @@ from hf_datasets.records import CaseRecord, RunRecord
 CELL = ["agent", "task", "tier"]
 RUN = [*CELL, "repeat"]
 
-SAME_WITHIN_A_TASK = (
-    "release", "judge", "judge_model", "metric_set", "network", "hardware_class", "limits", "task_sha256",
-    "manifest_sha256",
-)  # fmt: skip
-"""What must not differ between two runs of a task that stand in one mean."""
-
 
 def runs_frame(records: Iterable[RunRecord]) -> pd.DataFrame:
     """One row a record, columns as its fields; names as text, lists as lists."""
@@ -44,14 +38,3 @@ def unplanned(runs: pd.DataFrame, plan: pd.DataFrame) -> pd.DataFrame:
     there = runs[RUN].drop_duplicates().merge(plan[[*CELL, "n_planned"]], on=CELL, how="left")
     outside = there["n_planned"].isna() | (there["repeat"] >= there["n_planned"])
     return there.loc[outside, RUN].reset_index(drop=True)
-
-
-def mixed_inputs(runs: pd.DataFrame) -> dict[str, tuple[str, ...]]:
-    """Task -> what differs between its runs although it must not, such as ``limits``; empty when all is well."""
-    names = [name for name in SAME_WITHIN_A_TASK if name in runs]
-    different = {}
-    for task, group in runs.groupby("task", sort=True):
-        found = tuple(name for name in names if group[name].map(repr).nunique() > 1)
-        if found:
-            different[str(task)] = found
-    return different

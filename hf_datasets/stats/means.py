@@ -116,7 +116,7 @@ def cell_means(
     Parameters
     ----------
     runs : DataFrame
-        Rows of runs that may be compared (see ``mixed_inputs``).
+        Rows of runs of one board (see ``with_boards``).
     column : str
         A score in [0, 1], such as ``overall`` or ``s3``; missing values are missing runs.
     plan : DataFrame, optional

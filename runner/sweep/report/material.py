@@ -13,7 +13,7 @@ import pandas as pd
 
 from hf_datasets.failures import cause_of, counts
 from hf_datasets.records import RecordError, RunRecord, load_record
-from hf_datasets.stats import observed_plan, runs_frame
+from hf_datasets.stats import runs_frame
 from runner.cell import RECORD, REPORT, UNSCORED
 from runner.errors import UsageProblem
 from runner.sweep.folder import SweepFolder
@@ -35,10 +35,10 @@ class Material:
     ----------
     name : str
         Of the sweep, or of the folder.
-    locked : bool
-        Whether the plan is that of a lock; else it is taken from the runs themselves.
-    runs, cases, plan : DataFrame
+    runs, cases : DataFrame
         As ``hf_datasets.stats`` takes them; runs that do not count are not among them.
+    plan : DataFrame or None
+        That of the lock; without a lock each board's is taken from its runs.
     ended : dict
         Run ``(agent, task, tier, repeat)`` -> why there is no counted record of it: a cause of
         ``hf_datasets.failures``, or one of this module's constants.
@@ -47,10 +47,9 @@ class Material:
     """
 
     name: str
-    locked: bool
     runs: pd.DataFrame
     cases: pd.DataFrame
-    plan: pd.DataFrame
+    plan: pd.DataFrame | None
     ended: dict[tuple[str, str, str, int], str]
     problems: tuple[str, ...]
 
@@ -80,10 +79,9 @@ def read_material(root: Path) -> Material:
     runs = runs_frame(records.values())
     return Material(
         name=lock.name if lock else root.resolve().name,
-        locked=lock is not None,
         runs=runs,
         cases=_cases({folder: record.run_id for folder, record in records.items()}),
-        plan=_plan_of(lock) if lock else observed_plan(runs),
+        plan=_plan_of(lock) if lock else None,
         ended=ended,
         problems=tuple(problems),
     )

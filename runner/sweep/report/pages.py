@@ -37,20 +37,23 @@ class Section:
     tables: tuple[Table, ...]
     figures: tuple[Figure, ...]
     missing: Table
-    mixed: tuple[str, ...]
 
 
 def sections(material: Material) -> list[Section]:
-    """One section a board; runs on different boards are never averaged together."""
+    """One section a board, the largest first; runs on different boards are never averaged together."""
     runs = stats.with_boards(material.runs)
-    names = sorted(runs["board"].unique()) or ["no run yet"]
+    names = list(runs["board"].value_counts(sort=True).index)
+    if not names and material.plan is not None:
+        return [_section("no run yet", runs, material, 1)]
     return [
         _section(name, runs[runs["board"] == name], material, number) for number, name in enumerate(names, 1)
     ]
 
 
 def _section(name: str, runs: pd.DataFrame, material: Material, number: int) -> Section:
-    board = Board.of(name, runs, material.cases[material.cases["run_id"].isin(runs["run_id"])], material.plan)
+    plan = stats.observed_plan(runs) if material.plan is None else material.plan
+    cases = material.cases[material.cases["run_id"].isin(runs["run_id"])]
+    board = Board.of(runs, cases, plan)
     total = board.means["task_score"].over().iloc[0]
     shown = (
         tables.overall_by_track(board),
@@ -65,13 +68,12 @@ def _section(name: str, runs: pd.DataFrame, material: Material, number: int) -> 
         tables.ends(board),
     )
     return Section(
-        name=name,
+        name=stats.board_title(name) if len(runs) else name,
         present=int(total["n_present"]),
         planned=int(total["n_planned"]),
         tables=tuple(table for table in shown if table.rows),
         figures=tuple(figure for figure in _figures(board, f"board{number}-") if figure.svg),
         missing=_missing(board, material),
-        mixed=tuple(f"{task}: {', '.join(found)}" for task, found in stats.mixed_inputs(runs).items()),
     )
 
 
@@ -108,13 +110,17 @@ def _dots(board: Board, column: str, track: str | None = None) -> list[Dot]:
 
 def _missing(board: Board, material: Material) -> Table:
     """Every cell that lacks runs, and why, as far as anybody knows."""
-    there = set(board.runs[["agent", "task", "tier", "repeat"]].itertuples(index=False, name=None))
+    there, anywhere = (
+        set(runs[_KEY].itertuples(index=False, name=None)) for runs in (board.runs, material.runs)
+    )
     rows = []
     for cell in board.plan.sort_values(["agent", "task", "tier"]).itertuples():
         keys = [(cell.agent, cell.task, cell.tier, repeat) for repeat in range(cell.n_planned)]
         gone = [key for key in keys if key not in there]
         if gone:
-            causes = Counter(material.ended.get(key, NOT_STARTED) for key in gone)
+            causes = Counter(
+                ELSEWHERE if key in anywhere else material.ended.get(key, NOT_STARTED) for key in gone
+            )
             why = "; ".join(f"{number} {words_on(cause)}" for cause, number in sorted(causes.items()))
             repeats = " ".join(f"r{key[3]:02d}" for key in gone)
             rows.append((cell.agent, cell.task, cell.tier, f"{len(gone)}/{cell.n_planned}", why, repeats))
@@ -122,8 +128,14 @@ def _missing(board: Board, material: Material) -> Table:
     return Table("What is missing", "Planned runs without a record that counts.", columns, tuple(rows))
 
 
-_WORDS = {NOT_STARTED: "not started", NOT_SEALED: "without a sealed record",
-          CHANGED: "made before an input of the lock changed"}  # fmt: skip
+_KEY = ["agent", "task", "tier", "repeat"]
+ELSEWHERE = "elsewhere"
+_WORDS = {
+    ELSEWHERE: "on another board",
+    NOT_STARTED: "not started",
+    NOT_SEALED: "without a sealed record",
+    CHANGED: "made before an input of the lock changed",
+}
 
 
 def words_on(cause: str) -> str:
@@ -144,6 +156,8 @@ def markdown(material: Material, found: list[Section]) -> str:
 
 
 def _unplanned(material: Material) -> list[str]:
+    if material.plan is None:
+        return []
     outside = stats.unplanned(material.runs, material.plan)
     return [f"{row.task} {row.tier} {row.agent} r{row.repeat:02d}" for row in outside.itertuples()]
 

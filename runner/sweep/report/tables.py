@@ -35,17 +35,16 @@ class Table:
 class Board:
     """Runs that may be compared, their plan, and the means that several tables and figures share."""
 
-    name: str
     runs: pd.DataFrame
     cases: pd.DataFrame
     plan: pd.DataFrame
     means: dict[str, CellMeans]
 
     @classmethod
-    def of(cls, name: str, runs: pd.DataFrame, cases: pd.DataFrame, plan: pd.DataFrame) -> Board:
+    def of(cls, runs: pd.DataFrame, cases: pd.DataFrame, plan: pd.DataFrame) -> Board:
         columns = ("overall", "agentic", "task_score", *(stage.lower() for stage in STAGE_NAMES))
         means = {column: stats.cell_means(runs, column, plan, cases) for column in columns}
-        return cls(name, runs, cases, plan, means)
+        return cls(runs, cases, plan, means)
 
     @property
     def tracks(self) -> list[str]:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hf_datasets.stats import (
     cell_means,
     counted,
-    mixed_inputs,
     observed_plan,
     published_plan,
     tier_change,
@@ -119,12 +118,6 @@ def test_a_table_without_a_plan_shows_what_others_ran_as_missing(plan_of, runs_o
     runs = runs_of(plan_of({("one", "a", "lite"): 3, ("two", "a", "lite"): 1, ("two", "b", "lite"): 2}))
     plan = observed_plan(runs).set_index(["agent", "task"])["n_planned"]
     assert plan.to_dict() == {("one", "a"): 3, ("one", "b"): 2, ("two", "a"): 3, ("two", "b"): 2}
-
-
-def test_runs_of_a_task_under_other_limits_or_data_are_named(plan_of, runs_of):
-    plan = plan_of({("one", "a", "lite"): 2, ("one", "b", "lite"): 2})
-    runs = runs_of(plan, limits=[{"turns": 1}, {"turns": 2}, {"turns": 9}, {"turns": 9}], manifest_sha256="0")
-    assert mixed_inputs(runs) == {"a": ("limits",)}
 
 
 def test_the_interval_of_one_cell_is_scipys(plan_of, runs_of, rng):

@@ -155,16 +155,26 @@ def test_a_record_that_an_agent_wrote_into_its_workspace_is_none(results):
     }  # fmt: skip
 
 
-def test_runs_that_must_not_mix_have_sections_of_their_own_and_mixed_limits_are_named(results):
+def test_runs_that_must_not_mix_have_sections_of_their_own(results):
     for number, path in enumerate(sorted(results.glob("vqa-rad-task/lite/stratus/r*/record.json"))):
         record = load_record(path)
         changes = [{"network": "open"}, {"limits": record.limits.model_copy(update={"turns": 7})}, {}][number]
         path.write_text(dump_record(record.model_copy(update=changes)))
-    text = page_of(results).text
-    assert "network open" in text
-    assert "35 of 36 planned runs are scored" in text
-    assert "1 of 36 planned runs are scored" in text
-    assert "vqa-rad-task: limits" in text
+    page = page_of(results)
+    sections = page.text.split("phantom release")[1:]
+    assert len(sections) == 3
+    assert "34 of 36 planned runs are scored" in sections[0]
+    assert sum("network open" in section and "1 of 1 planned" in section for section in sections) == 1
+    assert sum("turns 7" in section.splitlines()[0] for section in sections) == 1
+    assert "on another board" in sections[0]
+
+
+def test_a_folder_in_which_no_run_counts_is_said_to_be_one(results):
+    for path in results.glob("*/*/*/r*/record.json"):
+        path.unlink()
+    written = write_report(results)
+    assert "No run here has a record that counts" in Page(written[0].read_text()).text
+    assert "No run here has a record that counts" in written[1].read_text()
 
 
 def test_a_damaged_record_is_named_and_hides_nothing(results):

@@ -145,11 +145,11 @@ class Proxy:
             if not isinstance(request, h11.Request):
                 return
             traffic.method = request.method.decode("ascii", "replace")
-            with self._upstream(request, traffic) as upstream:
+            with self._upstream(request, traffic) as (upstream, authority):
                 if request.method == b"CONNECT":
                     self._tunnel(inside, client, upstream, traffic)
                 else:
-                    _forward(inside, client, request, upstream, traffic)
+                    _forward(inside, client, request, (upstream, authority), traffic)
             traffic.verdict = "allowed"
         except _Refused as refused:
             traffic.verdict = "refused" if refused.status == 403 else "failed"
@@ -164,8 +164,11 @@ class Proxy:
     # --- who is asked ---
 
     @contextlib.contextmanager
-    def _upstream(self, request: h11.Request, traffic: _Traffic) -> Iterator[socket.socket]:
-        """A connection to the host that was asked for, where the rules allow it. Raises :class:`_Refused`."""
+    def _upstream(self, request: h11.Request, traffic: _Traffic) -> Iterator[tuple[socket.socket, bytes]]:
+        """A connection to the host that was asked for and its real name, where the rules allow it.
+
+        Raises :class:`_Refused`.
+        """
         traffic.host, traffic.port, traffic.path = _target(request)
         decision = self._rules.decide(traffic.host, traffic.port, traffic.path)
         traffic.host, traffic.rule = decision.shown, decision.rule
@@ -173,7 +176,8 @@ class Proxy:
             raise _Refused(403, decision.reason, decision.rule)
         with self._held(self._connect(decision)) as upstream:
             upstream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            yield upstream
+            name = f"[{decision.host}]" if ":" in decision.host else decision.host
+            yield upstream, (name if decision.port == 80 else f"{name}:{decision.port}").encode()
 
     def _connect(self, decision: Decision) -> socket.socket:
         try:
@@ -252,10 +256,14 @@ def _forward(
     inside: h11.Connection,
     client: socket.socket,
     request: h11.Request,
-    upstream: socket.socket,
+    host: tuple[socket.socket, bytes],
     traffic: _Traffic,
 ) -> None:
-    """One plain HTTP exchange; the connection ends with it."""
+    """One plain HTTP exchange; the connection ends with it.
+
+    ``Host`` is set to what was decided on: under another name, a server of many sites would answer for another one.
+    """
+    upstream, authority = host
     outside = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEADER_BYTES)
 
     def send(event: h11.Event) -> None:
@@ -263,7 +271,8 @@ def _forward(
         traffic.sent += len(data)
         upstream.sendall(data)
 
-    headers = [*_kept(request.headers), (b"connection", b"close")]
+    kept = [(name, value) for name, value in _kept(request.headers) if name != b"host"]
+    headers = [(b"host", authority), *kept, (b"connection", b"close")]
     send(h11.Request(method=request.method, target=(traffic.path or "/").encode(), headers=headers))
     if inside.they_are_waiting_for_100_continue:
         client.sendall(inside.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")

@@ -124,7 +124,9 @@ def test_a_plain_request_goes_to_the_operators_index_under_our_name(opened, echo
     )
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200")
-    assert body == b"/simple/six/?a=b package-index None"
+    assert (
+        body == f"/simple/six/?a=b 127.0.0.1:{echo.port} None".encode()
+    )  # the index's own name, for its own sites
     (entry,) = proxy.entries()
     assert (entry.method, entry.host, entry.path, entry.verdict) == (
         "GET",
@@ -135,6 +137,12 @@ def test_a_plain_request_goes_to_the_operators_index_under_our_name(opened, echo
     assert entry.rule == "operator"
     assert entry.received > len(body)
     assert entry.sent > 0
+
+
+def test_another_host_cannot_be_asked_for_behind_a_permitted_one(opened, echo):
+    proxy = opened(operator(echo))
+    answer = proxy.say(b"GET http://package-index/x HTTP/1.1\r\nHost: labels.test\r\n\r\n")
+    assert answer.endswith(f"/x 127.0.0.1:{echo.port} None".encode())
 
 
 def test_a_tunnel_passes_bytes_both_ways_untouched(opened, echo):

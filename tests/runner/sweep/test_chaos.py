@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
+import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from sweep_parts import usd
 
 from hf_datasets.failures import counts
 from hf_datasets.records import load_record
+from runner.sandbox import choose_backend
 from runner.sweep.ledger import iter_ledger, read_book
 from runner.sweep.requests import read_requests
 
@@ -53,15 +57,15 @@ def kill(pid):
 class Chaos:
     """Drives a sweep to its end while killing the driver, its workers and their sandboxes."""
 
-    def __init__(self, sweep, seed, slots=2):
-        self.sweep, self.slots = sweep, slots
+    def __init__(self, sweep, seed, slots=2, engine=None):
+        self.sweep, self.slots, self.engine = sweep, slots, engine
         self.dice = random.Random(seed)
         self.driver = None
+        self.sandboxes = engine.containers if engine else self._bubblewraps
 
-    def run(self, kills, within, sandboxes=None):
+    def run(self, kills, within):
         """``kills`` says how many of what; in any order, each while there is one to kill."""
         give_up = time.monotonic() + within
-        self.sandboxes = sandboxes or self._bubblewraps
         order = [what for what, number in kills.items() for _ in range(number)]
         self.dice.shuffle(order)
         for what in order:
@@ -91,6 +95,8 @@ class Chaos:
         if self.driver is None or self.driver.poll() is not None:
             return False
         workers = [one for one in children_of(self.driver.pid) if "runner.sweep.worker" in command_of(one)]
+        if what == "engine":
+            return self._is_at_work(workers) and self.engine.restart(away=2.0)
         if what == "driver":
             return self._is_at_work(workers) and kill(self.driver.pid)
         targets = workers if what == "worker" else self.sandboxes(workers)
@@ -168,3 +174,121 @@ def test_thirty_kills_over_forty_cells(sweep, model, usable):
     Chaos(sweep, seed=11).run({"driver": 5, "worker": 11, "sandbox": 14}, within=280)
     assert_whole(sweep, served, planned=40)
     assert_nothing_left(sweep)
+
+
+class PrivateEngine:
+    """A Docker engine of our own beside the machine's: other data, other socket, no network."""
+
+    def __init__(self, place):
+        self.place = place
+        self.url = f"unix://{place}/docker.sock"
+        self.process = None
+
+    def start(self):
+        options = {"data-root": "data", "exec-root": "exec", "pidfile": "pid"}
+        paths = [f"--{name}={self.place}/{folder}" for name, folder in options.items()]
+        (self.place / "pid").unlink(missing_ok=True)
+        plain = ["--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false"]
+        with (self.place / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                ["dockerd", "-H", self.url, *paths, *plain], stdout=log, stderr=log, start_new_session=True
+            )
+        give_up = time.monotonic() + 60
+        while not self._answers():
+            if self.process.poll() is not None or time.monotonic() > give_up:
+                return False
+            time.sleep(0.2)
+        return True
+
+    def _answers(self):
+        try:
+            return bool(self._api().ping())
+        except Exception:
+            return False
+
+    def _api(self):
+        import docker
+
+        return docker.APIClient(self.url, timeout=10)
+
+    def containers(self, _workers=()):
+        """Pids of the first processes of the running containers."""
+        try:
+            api = self._api()
+            return [api.inspect_container(one["Id"])["State"]["Pid"] for one in api.containers()]
+        except Exception:
+            return []
+
+    def everything(self):
+        return self._api().containers(all=True)
+
+    def restart(self, away):
+        self.process.kill()
+        self.process.wait()
+        time.sleep(away)
+        assert self.start(), (self.place / "log").read_text()[-2000:]
+        return True
+
+    def stop(self):
+        self.process.terminate()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        for pid in processes(str(self.place)):
+            kill(pid)
+        subprocess.run(
+            ["sh", "-c", f"grep -o '{self.place}[^ ]*' /proc/mounts | sort -r | xargs -r umount -l"]
+        )
+        shutil.rmtree(self.place, ignore_errors=True)
+
+
+@pytest.fixture
+def engine(usable):
+    """A private engine that holds the evaluator's image, which is Python enough for an agent too."""
+    usable("docker")
+    if os.geteuid() != 0 or shutil.which("dockerd") is None:
+        pytest.skip("needs root and dockerd")
+    image = choose_backend("docker").environment_digest("evaluator")
+    made = PrivateEngine(Path(tempfile.mkdtemp(prefix="amb-engine-")))
+    if not made.start():
+        words = (made.place / "log").read_text()[-500:]
+        made.stop()
+        pytest.skip(f"no second engine can run here: {words}")
+    try:
+        pipe = f"docker save {image} | docker -H {made.url} load -q"
+        subprocess.run(["sh", "-c", pipe], check=True, capture_output=True, timeout=300)
+        made.image = image
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.docker
+def test_containers_and_the_engine_itself_are_killed(sweep, model, engine):
+    served = model(code="import time; time.sleep(0.5)")
+    sweep.environment |= {
+        "DOCKER_HOST": engine.url,
+        "AUTOMEDBENCH_AGENT_IMAGE": engine.image,
+        "AUTOMEDBENCH_EVALUATOR_IMAGE": engine.image,
+    }
+    sweep.write(served, sandbox="docker", repeats=6, retries=10).locked()
+    kills = {"engine": 1, "sandbox": 3, "worker": 1, "driver": 1}
+    Chaos(sweep, seed=5, engine=engine).run(kills, within=240)
+    assert_whole(sweep, served, planned=6)
+    assert_nothing_left(sweep)
+    causes = {line["cause"] for line in iter_ledger(sweep.folder.ledger) if line["event"] == "ended"}
+    assert causes <= {
+        "submitted",
+        "infra_error",
+        "engine_gone",
+        "worker_lost",
+        "interrupted",
+        "evaluator_failed",
+    }
+    give_up = time.monotonic() + LEFT_WITHIN
+    while left := engine.everything():
+        assert time.monotonic() < give_up, left
+        time.sleep(0.5)

@@ -5,7 +5,16 @@ from __future__ import annotations
 import argparse
 import importlib
 
-SUITES = ("startup_bench", "turn_bench", "cell_bench", "evaluator_bench", "phantom_bench", "sweep_bench", "egress_bench")
+SUITES = (
+    "startup_bench",
+    "turn_bench",
+    "cell_bench",
+    "evaluator_bench",
+    "phantom_bench",
+    "sweep_bench",
+    "egress_bench",
+    "results_bench",
+)
 
 
 def main() -> None:

@@ -226,8 +226,7 @@ def cases_table(cases: Sequence[tuple[CaseRecord, str]]) -> pa.Table:
     return pa.table(columns, CASES)
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+_json = json.JSONEncoder(sort_keys=True, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode
 
 
 _SPAN_FIELDS = tuple(

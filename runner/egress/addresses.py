@@ -16,7 +16,8 @@ METADATA = frozenset(
 
 NAT64 = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
 RESERVED = tuple(
-    ip_network(text) for text in ("192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4", "100::/64", "5f00::/16")
+    ip_network(text)
+    for text in ("192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4", "64:ff9b:1::/48", "100::/64", "5f00::/16")
 )
 COMPATIBLE = IPv6Network("::/96")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -95,15 +96,16 @@ class Proxy:
                 client.close()
 
     def close(self, patience: float = 5.0) -> None:
-        """End all connections and wait until each has written its line."""
+        """End all connections and wait until each has written its line; one that hangs in a name server is let go."""
         with self._lock:
             self._closed = True
             threads = list(self._threads)
             for one in self._sockets:
                 with contextlib.suppress(OSError):
                     one.shutdown(socket.SHUT_RDWR)
+        give_up = time.monotonic() + patience
         for thread in threads:
-            thread.join(patience)
+            thread.join(max(0.0, give_up - time.monotonic()))
 
     def _serve(self, client: socket.socket) -> None:
         began = self._ledger.clock()

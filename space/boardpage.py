@@ -90,8 +90,10 @@ def build_board_page(
     inputs = list(controls.named.values())
     site.on_load(opened, [*inputs, shown])
     for name, control in controls.named.items():
-        control.input(show, inputs=inputs, outputs=[shown], show_progress="hidden", trigger_mode="always_last",
-                      api_visibility="private")  # fmt: skip
+        # A text may also be pasted or cleared, which is no input to Gradio.
+        changed = control.change if isinstance(control, gr.Textbox) else control.input
+        changed(show, inputs=inputs, outputs=[shown], show_progress="hidden", trigger_mode="always_last",
+                api_visibility="private")  # fmt: skip
         site.remember({name: control})
 
 

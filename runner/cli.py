@@ -72,6 +72,7 @@ RunsDir = Annotated[Path, typer.Option(help="Where run folders go.")]
 DataDir = Annotated[Path, typer.Option(help="Where staged data lie (phantoms are made here when needed).")]
 Sandbox = Annotated[SandboxName, typer.Option(help="What isolates the agent; auto prefers Docker.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else there.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 AgentsFile = Annotated[Path | None, typer.Option("--agents", help="YAML file with more agent profiles.")]
 JudgeName = Annotated[
     str, typer.Option(help="Who judges: 'rules' (no key), 'llm', or a profile of --judges.")
@@ -112,6 +113,7 @@ def run(
     watch_training: Annotated[
         bool, typer.Option("--watch-training", help="Count optimizer steps of PyTorch in the sandbox.")
     ] = False,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Run one cell: agent x task x tier, one repeat. A run that is done is not repeated."""
@@ -133,7 +135,7 @@ def run(
         watch_training=watch_training,
     )
     cell = Cell(task, tier, release, agent, repeat)
-    with watching(str(cell), quiet=as_json) as watch:
+    with watching(str(cell), quiet=quiet or as_json) as watch:
         outcome = run_cell(cell, options, watch)
     report_outcome(outcome, as_json)
 
@@ -340,6 +342,7 @@ def demo(
     runs_dir: RunsDir = Path("runs/demo"),
     data: DataDir = Path("data"),
     sandbox: Sandbox = SandboxName.AUTO,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the scripted agent on five phantom tasks. One of every published track, two tiers; no key, no GPU."""
@@ -350,7 +353,7 @@ def demo(
     options = Options(runs_dir, data, sandbox.value)
     outcomes = []
     for cell in demo_cells():
-        with watching(str(cell), quiet=as_json) as watch:
+        with watching(str(cell), quiet=quiet or as_json) as watch:
             outcomes.append(run_cell(cell, options, watch))
     from runner.listing import summary
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Protocol
 
@@ -15,6 +14,7 @@ from evaluator.judge.rules import judge_by_rules
 from evaluator.rubric import Rubric
 from runner.agents.profiles import EndpointProfile, Name, read_profile_file
 from runner.errors import EnvironmentProblem, UsageProblem, unknown
+from runner.keys import find_key, missing
 from tasks.schema import Strict, Tier
 
 PUBLISHED = Path(__file__).parent / "judges.yaml"
@@ -82,11 +82,9 @@ def load_judge(name: str, judges_file: Path | None = None) -> Judge:
     from runner.judge_endpoint import llm_judge
 
     profile = profiles[name]
-    key = os.environ.get(profile.key_env, "").strip() if profile.key_env else None
-    if key == "":
-        raise EnvironmentProblem(
-            f"judge {name!r} needs a key: set the environment variable {profile.key_env}"
-        )
+    key = find_key(profile.key_env) if profile.key_env else None
+    if profile.key_env and key is None:
+        raise EnvironmentProblem(f"judge {name!r} needs a key: {missing(profile.key_env)}")
     return llm_judge(profile, key)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runner.agents.base import Agent
 from runner.errors import EnvironmentProblem, unknown
+from runner.keys import find_key, missing
 
 if TYPE_CHECKING:
     from runner.agents.profiles import Profile
@@ -92,13 +92,13 @@ def load_agent(name: str, agents_file: Path | None = None) -> Agent:
 def _key(agent: str, variable: str | None) -> str | None:
     if variable is None:
         return None
-    key = os.environ.get(variable, "").strip()
-    if not key:
-        raise EnvironmentProblem(f"agent {agent!r} needs a key: set the environment variable {variable}")
+    key = find_key(variable)
+    if key is None:
+        raise EnvironmentProblem(f"agent {agent!r} needs a key: {missing(variable)}")
     return key
 
 
 def _key_state(variable: str | None) -> str | None:
     if variable is None:
         return None
-    return f"{variable} ({'set' if os.environ.get(variable) else 'not set'})"
+    return f"{variable} ({'set' if find_key(variable) else 'not set'})"

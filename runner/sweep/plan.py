@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from runner.agents.profiles import EndpointProfile, Profile
 from runner.errors import Problem, UsageProblem
 from runner.execute import effective_limits
 from runner.judges import RULES, load_judge_profiles
+from runner.keys import find_key, missing
 from runner.provenance import gpus
 from runner.sandbox import SandboxUnavailable, choose_backend
 from runner.sweep.budget import require_prices
@@ -180,8 +180,8 @@ def _missing(form: SweepForm, data: Path, asking: Mapping[str, EndpointProfile])
             if not (data / form.release.value / task / "manifest.json").is_file():
                 yield f"data: {task} is not staged under {data / form.release.value} ('python -m hf_datasets stage')"
     for name, profile in asking.items():
-        if profile.key_env and not os.environ.get(profile.key_env, "").strip():
-            yield f"key: agent {name} needs the environment variable {profile.key_env}"
+        if profile.key_env and not find_key(profile.key_env):
+            yield f"key: agent {name}: {missing(profile.key_env)}"
     if form.judge != RULES:
         yield from _missing_judge(form)
     if form.gpus and len(gpus()) < form.gpus:
@@ -200,5 +200,5 @@ def _missing_judge(form: SweepForm) -> Iterable[str]:
     except Problem as error:
         yield f"judge: {error}"
         return
-    if profile.key_env and not os.environ.get(profile.key_env, "").strip():
-        yield f"key: judge {form.judge} needs the environment variable {profile.key_env}"
+    if profile.key_env and not find_key(profile.key_env):
+        yield f"key: judge {form.judge}: {missing(profile.key_env)}"

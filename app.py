@@ -20,23 +20,23 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=7860)
     arguments = parser.parse_args()
 
-    import uvicorn
-
-    from space.app import build_app
     from space.refresh import Refresher
-    from space.site import Site
     from space.source import SourceError, source_of
 
     try:
         results = Refresher(source_of(arguments.results), arguments.refresh)
     except SourceError as error:
-        sys.exit(f"error: {error}")
-    uvicorn.run(
-        build_app(Site(results, arguments.data)),
-        host=arguments.host,
-        port=arguments.port,
-        log_level="warning",
-    )
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+    import uvicorn  # the slow part: nobody waits for it to learn that a folder is not there
+
+    from space.app import build_app
+    from space.site import Site
+
+    app = build_app(Site(results, arguments.data))
+    print(f"AutoMedBench on http://{arguments.host}:{arguments.port}", flush=True)
+    uvicorn.run(app, host=arguments.host, port=arguments.port, log_level="warning")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -45,6 +46,8 @@ def _in_a_process_of_its_own(size: int, place: Path) -> dict[str, float]:
 
 
 def _one(size: int, place: Path) -> None:
+    from runner.sweep.broker import Broker
+    from runner.sweep.budget import Purses
     from runner.sweep.control import driving
     from runner.sweep.driver import Driver, Setting
     from runner.sweep.folder import SweepFolder
@@ -53,21 +56,19 @@ def _one(size: int, place: Path) -> None:
     from runner.sweep.ledger import Ledger
     from runner.sweep.live import View
     from runner.sweep.local import LocalEngine
-    from runner.sweep.lock import freeze, lock_id, store
-    from runner.sweep.sitting import _broker
+    from runner.sweep.lock import freeze, load_lock, lock_id, store
 
     use_stub()
     folder, data = SweepFolder(place / f"sweep{size}"), place / "data"
     form = SweepForm.model_validate(_form(size, place))
     folder.runs.mkdir(parents=True)
     store(folder, freeze(form, data))
-    from runner.sweep.lock import load_lock
-
     lock = load_lock(folder)
     cells = len(lock.keys())
     ledger = Ledger(folder.ledger)
     engine = LocalEngine(SLOTS, log=folder.root / "workers.log", work="benchmarks.stub_sandbox:run_stubbed")
-    with driving(folder), _broker(lock, ledger, None) as broker:
+    broker = Broker(Purses(lock.form.budget, ledger.book.spend, {}), lock.form.rates_of)
+    with driving(folder), contextlib.closing(broker):
         engine.start()
         while engine.free() < SLOTS:
             engine.ended(0.1)

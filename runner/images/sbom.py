@@ -27,7 +27,7 @@ def locked(lock: str) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def document(locks: Iterable[str] = LOCKS) -> dict[str, Any]:
-    """The bill of materials (CycloneDX 1.5): every package once, with the sandboxes it is in and all its files' hashes."""
+    """The bill of materials (CycloneDX 1.5): every package once, with its sandboxes and the hashes of its files."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for name in locks:
         for package, version, hashes in locked((HERE / f"{name}.lock.txt").read_text()):

@@ -42,7 +42,7 @@ class Section:
 def sections(material: Material) -> list[Section]:
     """One section a board, the largest first; runs on different boards are never averaged together."""
     runs = stats.with_boards(material.runs)
-    names = list(runs["board"].value_counts(sort=True).index)
+    names = [name for name, _ in sorted(Counter(runs["board"]).items(), key=lambda item: (-item[1], item[0]))]
     if not names and material.plan is not None:
         return [_section("no run yet", runs, material, 1)]
     return [

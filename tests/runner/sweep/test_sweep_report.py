@@ -15,7 +15,11 @@ from evaluator.trace import EndReason
 from hf_datasets.records import dump_record, load_record
 from runner.errors import UsageProblem
 from runner.sweep.cli import app
+from runner.sweep.folder import SweepFolder
+from runner.sweep.form import SweepForm
+from runner.sweep.lock import freeze, store
 from runner.sweep.report.write import write_report
+from tasks.names import Tier
 
 sys.path.insert(0, str(Path(__file__).parents[3]))  # benchmarks/ is no installed package
 
@@ -190,6 +194,24 @@ def test_the_command_prints_what_it_wrote(results, tmp_path):
     written = [Path(name) for name in json.loads(answer.stdout)]
     assert [path.name for path in written[:2]] == ["report.html", "report.md"]
     assert all(path.is_file() for path in written)
+
+
+@pytest.mark.bubblewrap
+def test_a_locked_sweep_is_measured_against_its_lock(tmp_path, data, usable):
+    usable("bubblewrap")
+    form = SweepForm(name="mine", agents=("noop",), tasks=("vqa-rad-task",), repeats=3, sandbox="bubblewrap")
+    folder = SweepFolder(tmp_path / "mine")
+    store(folder, freeze(form, data))
+    page = page_of(folder.root)
+    assert "0 of 6 planned runs are scored" in page.text
+    assert page.tables["OVERALL by track"][1] == ["noop", *"––––", "0/6", "–"]
+    assert [row[4] for row in page.tables["What is missing"][1:]] == ["3 not started"] * 2
+
+    write_results(folder.runs, ("noop",), ("vqa-rad-task",), (Tier.LITE,), repeats=4)
+    page = page_of(folder.root)
+    assert "3 of 6 planned runs are scored" in page.text
+    assert "vqa-rad-task lite noop r03" in page.text.split("Not planned")[1]
+    assert [row[2:4] for row in page.tables["What is missing"][1:]] == [["standard", "3/3"]]
 
 
 @pytest.mark.parametrize("made", [False, True])

@@ -257,3 +257,8 @@ def test_a_lock_reads_back_as_it_was_written(frozen):
     folder, lock = frozen
     again = Lock.model_validate_json(folder.lock.read_bytes())
     assert again == lock
+
+
+def test_the_example_of_the_documentation_is_the_published_sweep():
+    form = read_form(Path(__file__).parents[3] / "docs" / "SWEEP.yaml")
+    assert sum(block.repeats for block in blocks_of(form)) == 3480

@@ -79,7 +79,7 @@ RUN_COLUMNS: tuple[Column, ...] = (
     Column("n_scored", INT, "evaluator", "Cases that could be measured"),
     Column("completion", FLOAT, "evaluator", "Share of cases with all outputs present and valid"),
     Column("end_reason", TEXT, "runner", "Why the run ended, such as submitted, time, tokens, policy"),
-    Column("end_detail", TEXT, "runner", "The same in words"),
+    Column("end_detail", TEXT, "runner", "The same in words; empty where it could quote restricted data"),
     Column("error_codes", TEXTS, "runner", "E1..E5 with sub-type, such as E5.missing_files; never scored"),
     Column("turns", INT, "runner", "Replies of the model"),
     Column("tokens_in", INT, "runner", "Tokens read, the cached ones among them"),

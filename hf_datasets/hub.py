@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -40,6 +41,10 @@ Result = TypeVar("Result")
 
 class HubError(Exception):
     """The Hub refuses or cannot be reached; one line with what to do."""
+
+
+class BadName(HubError):
+    """That is no repository's name."""
 
 
 class NoRepository(HubError):
@@ -90,6 +95,8 @@ class Hub:
     jitter: random.Random = field(default_factory=random.Random)
 
     def __post_init__(self) -> None:
+        if not re.fullmatch(r"[\w.-]+/[\w.-]+", self.repo):
+            raise BadName(f"expected a repository as owner/name, found {self.repo!r}")
         self.api = HfApi(endpoint=self.endpoint, token=self.token)
         self.host = urlsplit(self.endpoint or constants.ENDPOINT).netloc
 
@@ -256,41 +263,16 @@ class Hub:
     def _in_one_line(self) -> Iterator[None]:
         try:
             yield
-        except HubError:
-            raise
-        except GatedRepoError:
-            raise HubError(
-                f"{self.repo} is gated: ask for access on its page at {self.host}, then run this again"
-            ) from None
-        except RepositoryNotFoundError:
-            raise NoRepository(
-                f"{self.repo}: no such dataset repository at {self.host}, or no access to it; see the name and the "
-                "token (hf auth login, or HF_TOKEN)"
-            ) from None
-        except RevisionNotFoundError:
-            raise HubError(f"{self.repo}: no such branch, tag or commit at {self.host}") from None
-        except EntryNotFoundError as error:
-            if isinstance(error, LocalEntryNotFoundError):
-                raise NotReached(
-                    f"no network reached {self.host}, and {self.repo} is not in the cache"
-                ) from None
-            raise HubError(f"{self.repo}: {_words(error)}") from None
-        except HFValidationError as error:
-            raise HubError(
-                f"expected a repository as owner/name, found {self.repo!r}: {_words(error)}"
-            ) from None
-        except HfHubHTTPError as error:
-            raise HubError(self._refusal(error)) from None
-        except OfflineModeIsEnabled:
-            raise NotReached(
-                f"HF_HUB_OFFLINE is set, so {self.host} is not asked; unset it to reach {self.repo}"
-            ) from None
-        except TransportError as error:
-            raise NotReached(
-                f"no network reached {self.host}; check the connection and run this again ({_words(error)})"
-            ) from None
+        except tuple(kind for kind, _, _ in _REASONS) as error:
+            raise self._reason(error) from None
 
-    def _refusal(self, error: HfHubHTTPError) -> str:
+    def _reason(self, error: Exception) -> HubError:
+        kind, ours, words = next(reason for reason in _REASONS if isinstance(error, reason[0]))
+        if kind is HfHubHTTPError:
+            return HubError(self._refusal(error))
+        return ours(words.format(repo=self.repo, host=self.host, words=_words(error)))
+
+    def _refusal(self, error: Exception) -> str:
         status = _status(error)
         if status == 401:
             return f"{self.host} asks who you are: log in with 'hf auth login' or set HF_TOKEN"
@@ -303,6 +285,33 @@ class Hub:
                 f"{self.host} stayed busy ({status}) for {TRIES} tries; what is there stays, run this again"
             )
         return f"{self.repo}: {self.host} refuses ({status}): {_words(error)}"
+
+
+_REASONS: tuple[tuple[type[Exception], type[HubError], str], ...] = (
+    (GatedRepoError, HubError, "{repo} is gated: ask for access on its page at {host}, then run this again"),
+    (
+        RepositoryNotFoundError,
+        NoRepository,
+        "{repo}: no such dataset repository at {host}, or no access to it; see the name and the token "
+        "(hf auth login, or HF_TOKEN)",
+    ),
+    (RevisionNotFoundError, HubError, "{repo}: no such branch, tag or commit at {host}"),
+    (LocalEntryNotFoundError, NotReached, "no network reached {host}, and {repo} is not in the cache"),
+    (EntryNotFoundError, HubError, "{repo}: {words}"),
+    (HFValidationError, BadName, "expected a repository as owner/name, found {repo!r}: {words}"),
+    (
+        OfflineModeIsEnabled,
+        NotReached,
+        "HF_HUB_OFFLINE is set, so {host} is not asked; unset it to reach {repo}",
+    ),
+    (HfHubHTTPError, HubError, ""),
+    (
+        TransportError,
+        NotReached,
+        "no network reached {host}; check the connection and run this again ({words})",
+    ),
+)
+"""Errors of the client, the narrower before the wider, and what they become."""
 
 
 def git_oid(content: bytes) -> str:

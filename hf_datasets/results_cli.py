@@ -206,15 +206,15 @@ def _progress(runs: Path) -> Iterator[Watch]:
 @contextmanager
 def _errors_as_exit() -> Iterator[None]:
     try:
-        from hf_datasets.hub import HubError
+        from hf_datasets.hub import BadName, HubError
     except ImportError as error:
         _fail(f"{error.name} is not installed; install the extra: pip install 'automedbench[hub]'", code=3)
     try:
         yield
+    except (BadName, NotADirectoryError, FileExistsError) as error:
+        _fail(str(error), code=2)
     except HubError as error:
         _fail(str(error), code=3)
-    except (NotADirectoryError, FileExistsError) as error:
-        _fail(str(error), code=2)
     except OSError as error:
         _fail(f"{error.filename or 'disk'}: {error.strerror or error}", code=3)
 

@@ -17,12 +17,15 @@ import numpy as np
 from scipy import ndimage
 
 from benchmarks.made_runs import make_run, write_run
+from evaluator.errors import detect_errors
 from evaluator.files import sha256_file
+from evaluator.judge.material import Assignment, material_of
 from evaluator.preview import write_previews
 from evaluator.reference_submissions import write_perfect, write_trivial
 from evaluator.report import dump_report
 from evaluator.score import score
 from evaluator.stages import agentic, overall, s4, s5
+from evaluator.trace import read_trace
 from hf_datasets import ensure_phantom
 from hf_datasets.records import dump_record
 from tasks.manifest import MANIFEST_NAME, Manifest, load_manifest
@@ -75,6 +78,9 @@ def _rescore(folder: Path, task: Task, manifest: Manifest, staged: Path) -> None
     write_previews(task, manifest, submission, private, public, folder / "previews")
     (folder / "report.json").write_text(dump_report(report))
     record = make_run(task, Tier.LITE, folder.parent.name, 0).record
+    assignment = Assignment.of(task, Tier.LITE, report.n_cases)
+    material = material_of(assignment, read_trace(folder / "trace.jsonl"), submission)
+    codes = detect_errors(material.events, material.evidence, report)
     fourth, fifth = s4(report), s5(report)
     how = agentic(record.s1, record.s2, record.s3, fourth, fifth)
     record = record.model_copy(
@@ -90,6 +96,7 @@ def _rescore(folder: Path, task: Task, manifest: Manifest, staged: Path) -> None
             "n_cases": report.n_cases,
             "n_scored": report.n_scored,
             "completion": report.completion,
+            "error_codes": tuple(sorted({code.name for code in codes})),
             "manifest_sha256": digest,
             "report_sha256": sha256_file(folder / "report.json"),
             "trace_sha256": sha256_file(folder / "trace.jsonl"),

@@ -33,7 +33,7 @@ STEPS = (
     (
         "Submit",
         "Opens a pull request with your runs, each whole or not at all.",
-        f"python -m hf_datasets submit runs --repo {_EXAMPLE}",
+        f"python -m hf_datasets submit runs --to {_EXAMPLE}",
     ),
 )
 

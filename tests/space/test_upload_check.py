@@ -235,6 +235,8 @@ def test_the_commands_exist() -> None:
 
     apps = {"runner": runner, "hf_datasets": datasets}
     for _, _, command in STEPS:
-        _, _, room, name, *_ = command.split()
+        _, _, room, name, *rest = command.split()
         answer = CliRunner().invoke(apps[room], [name, "--help"])
         assert answer.exit_code == 0, command
+        options = {word for word in rest if word.startswith("--")}
+        assert all(option in answer.output for option in options), command

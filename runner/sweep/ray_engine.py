@@ -92,8 +92,9 @@ class RayEngine:
                 ray.init(include_dashboard=False, **quiet)
             else:
                 ray.init(address=self._address, **quiet)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise EnvironmentProblem(f"no Ray cluster at {self._address}: {words_of(error)}") from None
+        except Exception as error:  # Ray raises that very class when a machine is too slow
+            place = f"at {self._address}" if self._address else "could be started on this machine"
+            raise EnvironmentProblem(f"no Ray cluster {place}: {words_of(error)}") from None
         self._task = ray.remote(max_retries=0, num_returns="streaming")(_on_a_worker)
         if self._slots is None and self.slots < 1:
             ray.shutdown()

@@ -11,6 +11,7 @@ SUITES = (
     "cell_bench",
     "evaluator_bench",
     "phantom_bench",
+    "space_bench",
     "sweep_bench",
     "egress_bench",
     "results_bench",

@@ -95,7 +95,16 @@ def lock(
     from runner.sweep.folder import SweepFolder
     from runner.sweep.form import read_form
     from runner.sweep.ledger import read_book
-    from runner.sweep.lock import Locks, count_decisions, freeze, load_lock, lock_id, standings, store
+    from runner.sweep.lock import (
+        Locks,
+        count_decisions,
+        freeze,
+        load_lock,
+        lock_id,
+        stale_keys,
+        standings,
+        store,
+    )
     from runner.sweep.plan import History, make_plan
 
     form = read_form(sweep)
@@ -104,7 +113,9 @@ def lock(
     with driving(folder):
         before = load_lock(folder) if folder.lock.is_file() else None
         made = freeze(form, data, before, accept or ())
-        decisions = count_decisions(standings(made, Locks(folder), read_book(folder.ledger)))
+        book = read_book(folder.ledger)
+        found = list(standings(made, Locks(folder), book))
+        decisions = count_decisions(found)
         if before is not None and made.content() == before.content() and not accept:
             name, words = lock_id(folder), "locked already, nothing has changed"
         elif before is not None and not amend:
@@ -113,7 +124,7 @@ def lock(
                 f"{folder.root} is locked with another {changed}; look with 'sweep plan', then give --amend"
             )
         else:
-            name, words = store(folder, made), "locked"
+            name, words = store(folder, made, stale_keys(found, book)), "locked"
     if as_json:
         print(json.dumps({"folder": str(folder.root), "lock": name, "cells": decisions}))
     else:

@@ -69,7 +69,7 @@ class Driver:
     running : dict
         Jobs by key.
     missing : dict
-        Why a cell is left missing in this sitting, by key.
+        Why a cell is left missing in this sitting, by key; complete when :meth:`run` has returned.
     stop : int
         0: go on; 1: start nothing more; 2: break off what runs.
     """
@@ -221,7 +221,7 @@ class Driver:
 
     def _book(self) -> None:
         while self._unbooked:
-            end = self._unbooked[0]
+            end = self._unbooked[0] = self._as_found(self._unbooked[0])
             try:
                 self.ledger.ended(end, self.setting.lock_name)
             except OSError:
@@ -233,6 +233,13 @@ class Driver:
             if self.setting.broker is not None:
                 self.setting.broker.forget(job.id)
             self._follow(todo, end)
+
+    def _as_found(self, end: AttemptEnd) -> AttemptEnd:
+        """A worker that went away may have sealed its record before it could say so."""
+        if end.cause not in (Cause.WORKER_LOST, Cause.INTERRUPTED):
+            return end
+        found = self._found_end(self.running[end.key])
+        return end if found.record_sha256 is None else found
 
     def _follow(self, todo: Todo, end: AttemptEnd) -> None:
         """What the table of failures says about an end."""
@@ -298,9 +305,10 @@ class Driver:
             booked = any(end.key == key for end in self._unbooked)
             if not booked:
                 self._unbooked.append(self._found_end(job))
-        self._todo.clear()
         with contextlib.suppress(OSError):
             self._book()
+        for todo in (*self._todo, *(one for _, _, one in self._later)):
+            self.missing.setdefault(todo.cell.key, self.why or "not run")
 
 
 def _job(setting: Setting, lock: Lock, cell: Cell, steps: tuple[Step, ...], attempt: int) -> Job:

@@ -32,6 +32,10 @@ class SweepFolder:
         return self.root / "locks"
 
     @property
+    def stale(self) -> Path:
+        return self.root / "stale.json"
+
+    @property
     def runs(self) -> Path:
         return self.root / "runs"
 

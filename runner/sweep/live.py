@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from runner.sweep.status import Status, make_status
+from runner.sweep.status import Status, make_status, read_stale
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -33,6 +33,7 @@ class View:
         self._next = 0.0
         self._next_line = 0.0
         self._keys: list[str] = []
+        self._stale: frozenset[str] = frozenset()
         self._screen: Any = None
         self._last_state = ""
 
@@ -50,8 +51,10 @@ class View:
     def status(self, driver: Driver, live: dict[str, Any] | None = None) -> Status:
         """How the driver's sweep stands now."""
         setting = driver.setting
-        self._keys = self._keys or setting.lock.keys()
-        return make_status(setting.lock.name, setting.lock_name, self._keys, driver.ledger.book, live)
+        if not self._keys:
+            self._keys, self._stale = setting.lock.keys(), read_stale(setting.folder)
+        book = driver.ledger.book
+        return make_status(setting.lock.name, setting.lock_name, self._keys, book, live, self._stale)
 
     @contextlib.contextmanager
     def on_screen(self) -> Iterator[None]:
@@ -132,6 +135,8 @@ def line(status: Status) -> str:
         status.state + (f" ({status.why})" if status.why else ""),
         f"{status.tokens_in + status.tokens_out:,} tokens, ${status.usd:.2f}",
     ]
+    if status.open_requests:
+        parts.append(f"{status.open_requests} requests without an answer seen")
     if status.per_hour:
         parts.append(f"{status.per_hour:.0f} an hour, {_span(status.eta_seconds)} to go")
     if status.failures:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -216,14 +217,15 @@ def lock_id(folder: SweepFolder) -> str:
     return hashlib.sha256(folder.lock.read_bytes()).hexdigest()[:12]
 
 
-def store(folder: SweepFolder, lock: Lock) -> str:
-    """Put a lock in force and keep it for good; its id."""
+def store(folder: SweepFolder, lock: Lock, stale: Iterable[str] = ()) -> str:
+    """Put a lock in force and keep it for good; its id. ``stale`` are cells whose records are not of its inputs."""
     if folder.lock.is_file():
         lock = lock.model_copy(update={"supersedes": lock_id(folder)})
     text = lock.model_dump_json(indent=1) + "\n"
     name = hashlib.sha256(text.encode()).hexdigest()[:12]
     folder.locks.mkdir(parents=True, exist_ok=True)
     write_atomic(folder.locks / f"{name}.json", text)
+    write_atomic(folder.stale, json.dumps(list(stale)) + "\n")
     write_atomic(folder.lock, text)
     return name
 
@@ -278,3 +280,12 @@ def standing(cell: Cell, lock: Lock, locks: Locks, book: Book) -> Standing:
 def count_decisions(found: Iterable[Standing]) -> dict[Decision, int]:
     """How many cells need what."""
     return dict(Counter(one.decision for one in found))
+
+
+def stale_keys(found: Iterable[Standing], book: Book) -> list[str]:
+    """Cells that have a record, but not one that stands for the lock."""
+    return [
+        one.cell.key
+        for one in found
+        if one.decision != "reuse" and (state := book.cells.get(one.cell.key)) is not None and state.done
+    ]

@@ -148,7 +148,7 @@ def make_plan(form: SweepForm, data: Path, history: History) -> Plan:
     by_agent = {name: Estimate() for name in form.agents}
     for block in blocks:
         by_agent[block.agent] += _estimate(block, form, profiles[block.agent], history.of(block))
-    return Plan(form, blocks, by_agent, [*_missing(form, data, asking)])
+    return Plan(form, blocks, by_agent, what_is_missing(form, data))
 
 
 def _estimate(block: Block, form: SweepForm, profile: Profile, past: Past | None) -> Estimate:
@@ -172,6 +172,13 @@ def _estimate(block: Block, form: SweepForm, profile: Profile, past: Past | None
         usd=None if usd is None else number * usd,
         bound=bound,
     )
+
+
+def what_is_missing(form: SweepForm, data: Path) -> list[str]:
+    """Data, keys, devices and sandboxes that this machine lacks for the sweep, each in words."""
+    profiles = {name: require_agent(name, form.agents_file) for name in form.agents}
+    asking = {name: one for name, one in profiles.items() if isinstance(one, EndpointProfile)}
+    return list(_missing(form, data, asking))
 
 
 def _missing(form: SweepForm, data: Path, asking: Mapping[str, EndpointProfile]) -> Iterable[str]:

@@ -23,6 +23,7 @@ from runner.sweep.ledger import Ledger
 from runner.sweep.live import View
 from runner.sweep.local import LocalEngine
 from runner.sweep.lock import Lock, freeze, load_lock, lock_id
+from runner.sweep.plan import what_is_missing
 from runner.sweep.requests import log_beside
 
 Chosen = tuple[str, int | None, str | None]
@@ -45,6 +46,8 @@ def sit(
     if wished(folder) == "cancel":
         raise UsageProblem(f"{folder.root} was cancelled; 'sweep resume' takes that back")
     with driving(folder):
+        if chosen[0] == "local" and (missing := what_is_missing(lock.form, data)):
+            raise EnvironmentProblem("; ".join(missing))
         _require_as_locked(lock, data)
         folder.runs.mkdir(parents=True, exist_ok=True)
         with _ledger(folder) as ledger, _broker(lock, ledger, folder, chosen) as broker:

@@ -66,7 +66,8 @@ def status_of(folder: SweepFolder) -> Status:
         ) from None
     except (ValueError, KeyError, TypeError):
         raise UsageProblem(f"{folder.lock} is damaged; put back the newest of {folder.locks}") from None
-    return make_status(lock["name"], raw_id(raw), planned, read_book(folder.ledger), read_live(folder))
+    book = read_book(folder.ledger)
+    return make_status(lock["name"], raw_id(raw), planned, book, read_live(folder), read_stale(folder))
 
 
 def raw_id(raw: bytes) -> str:
@@ -76,13 +77,29 @@ def raw_id(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()[:12]
 
 
+def read_stale(folder: SweepFolder) -> frozenset[str]:
+    """Cells whose records were not of the locked inputs when the lock was made."""
+    try:
+        return frozenset(json.loads(folder.stale.read_bytes()))
+    except (OSError, ValueError):
+        return frozenset()
+
+
 def make_status(
-    name: str, lock: str, planned: list[str], book: Book, driver: dict[str, Any] | None
+    name: str,
+    lock: str,
+    planned: list[str],
+    book: Book,
+    driver: dict[str, Any] | None,
+    stale: frozenset[str] = frozenset(),
 ) -> Status:
     """The status of a sweep; ``planned`` are the keys of its cells."""
     known = [(key, state) for key in planned if (state := book.cells.get(key)) is not None]
-    # A record made under an earlier lock is done until a driver, which compares digests, says that it is not.
-    done = [(key, state.done) for key, state in known if state.done is not None]
+    done = [
+        (key, state.done)
+        for key, state in known
+        if state.done is not None and (key not in stale or state.done_lock == lock)
+    ]
     running = driver["running"] if driver else []
     failures: Counter[str] = Counter()
     for _, state in known:

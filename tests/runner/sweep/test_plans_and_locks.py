@@ -22,8 +22,9 @@ from runner.sweep.form import blocks_of, cells_of, read_form
 from runner.sweep.freeze import code_part, profile_digest
 from runner.sweep.inputs import GRADING, JUDGING, Inputs, decide
 from runner.sweep.ledger import Ledger, read_book
-from runner.sweep.lock import Lock, Locks, count_decisions, freeze, standings, store
+from runner.sweep.lock import Lock, Locks, count_decisions, freeze, stale_keys, standings, store
 from runner.sweep.plan import History, make_plan
+from runner.sweep.status import status_of
 from tasks.names import Release, Tier
 
 PUBLISHED_AGENTS = ("claude-opus-4.6", "glm-5", "gemini-3.1-pro", "gpt-5.4", "minimax-m2.5", "qwen3.5")
@@ -196,6 +197,21 @@ def test_an_amended_lock_says_for_each_cell_what_it_needs(frozen, tmp_path, data
     assert decisions(folder, fixed) == {"regrade": 3, "run": 1}
     fewer = freeze(form_of(tmp_path, sandbox="bubblewrap", tiers=["lite"]), data, lock)
     assert decisions(folder, fewer) == {"reuse": 2}
+
+
+def test_the_status_counts_what_stands_for_the_lock_in_force(frozen):
+    folder, lock = frozen
+    assert status_of(folder).done == 3
+    other = lock.model_copy(update={"judge_sha256": "other"})
+    book = read_book(folder.ledger)
+    name = store(folder, other, stale_keys(standings(other, Locks(folder), book), book))
+    status = status_of(folder)
+    assert (status.lock, status.done, status.planned) == (name, 0, 4)
+    ledger = Ledger(folder.ledger)
+    cell = next(lock.cells())
+    ledger.ended(AttemptEnd(cell.key, 2, Cause.SUBMITTED, record_sha256="2" * 64), name)
+    ledger.close()
+    assert status_of(folder).done == 1
 
 
 def test_a_change_can_be_declared_to_be_without_effect_and_that_is_kept(frozen, tmp_path, data):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import textwrap
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from tasks.schema import HubFiles, RecordFiles, Task
@@ -123,6 +123,8 @@ def _in_record(record: RecordFiles, api: str) -> list[Remote]:
     try:
         with _open(url, 0) as answer:
             entries = [_entry(record.site, entry) for entry in json.loads(answer.read())["files"]]
+    except _Unreached as error:
+        raise _offline(url, error) from None
     except (OSError, HTTPException) as error:
         raise FetchError(f"{url}: does not answer ({error}); try again later") from None
     except (KeyError, TypeError, ValueError) as error:
@@ -164,7 +166,12 @@ def download(remote: Remote, folder: Path, say: Say = print) -> Path:
     for attempt in range(1, ATTEMPTS + 1):
         start = part.stat().st_size if part.is_file() else 0
         say(f"{remote.name}: {'from the start' if not start else f'going on at {start} bytes'}")
-        trouble = _append(remote.url, part, start)
+        try:
+            trouble = _append(remote.url, part, start)
+        except _Unreached as error:
+            if attempt == ATTEMPTS:
+                raise _offline(remote.url, error) from None
+            trouble = str(error)
         if trouble is None:
             break
         if attempt == ATTEMPTS:
@@ -192,6 +199,8 @@ def _append(url: str, part: Path, start: int) -> str | None:
                 written = file.tell() - before
     except _Whole:
         return None
+    except _Unreached:
+        raise
     except (OSError, HTTPException) as error:
         return f"{type(error).__name__}: {error}"
     return None if expected is None or written == expected else f"{written} of {expected} bytes came"
@@ -211,9 +220,19 @@ def _open(url: str, start: int) -> HTTPResponse:
         ) from None
     except URLError as error:
         if start == 0 and not isinstance(error.reason, ConnectionError | TimeoutError):
-            raise FetchError(f"{url}: cannot be reached ({error.reason}); check the network") from None
-        raise ConnectionError(str(error.reason)) from None
+            raise _offline(url, error.reason) from None
+        raise _Unreached(str(error.reason)) from None
     return answer
+
+
+def _offline(url: str, reason: object) -> FetchError:
+    return FetchError(
+        f"no network reached {urlsplit(url).netloc}; check the connection and run the same command again ({reason})"
+    )
+
+
+class _Unreached(ConnectionError):
+    """Nothing answers at that address; perhaps it will in a moment."""
 
 
 class _Whole(Exception):
@@ -235,24 +254,16 @@ def _fault(remote: Remote, path: Path) -> str | None:
 
 def _from_hub(hub: HubFiles, revision: str | None, out: Path, say: Say) -> list[Path]:
     try:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+        from hf_datasets.hub import Hub, HubError
     except ImportError:
         raise FetchError(
             f"{hub.repo} lies on the Hugging Face Hub; install the extra first: pip install 'automedbench[hub]'"
         ) from None
     say(f"{hub.repo}: {', '.join(hub.files)} at {revision or 'the newest revision'}")
     try:
-        snapshot_download(
-            hub.repo,
-            repo_type="dataset",
-            revision=revision,
-            allow_patterns=list(hub.files),
-            local_dir=out,
-        )
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
-        reason = textwrap.shorten(str(error), 200, placeholder=" ...")
-        raise FetchError(f"{hub.repo} cannot be had from the Hub: {reason}") from None
+        Hub(hub.repo, say=say).snapshot(list(hub.files), revision, folder=out)
+    except HubError as error:
+        raise FetchError(str(error)) from None
     files = sorted(
         path
         for path in out.rglob("*")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, constants, snapshot_download
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, snapshot_download
 from huggingface_hub.errors import (
     EntryNotFoundError,
     GatedRepoError,
@@ -27,7 +27,8 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.errors import HTTPError as TransportError  # type: ignore[attr-defined]  # of its HTTP client
 
-TRIES = 6
+TRIES, UNREACHED_TRIES = 6, 3
+"""Attempts in all, and so many where nothing answers at the address: without a network nobody waits for a minute."""
 BASE_SECONDS, MOST_SECONDS = 1.0, 60.0
 LONGEST_ASKED_SECONDS = 3600.0
 """A server that asks for more patience is not waited for."""
@@ -98,7 +99,7 @@ class Hub:
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", self.repo):
             raise BadName(f"expected a repository as owner/name, found {self.repo!r}")
         self.api = HfApi(endpoint=self.endpoint, token=self.token)
-        self.host = urlsplit(self.endpoint or constants.ENDPOINT).netloc
+        self.host = urlsplit(self.api.endpoint).netloc
 
     # --- reading ---
 
@@ -154,14 +155,16 @@ class Hub:
 
         return self._patient(fetch)
 
-    def snapshot(self, patterns: list[str], revision: str | None, *, offline: bool = False) -> Path:
-        """Folder of the cache with the files that fit, whole; ``offline``: as they were pulled last."""
+    def snapshot(
+        self, patterns: list[str], revision: str | None, *, offline: bool = False, folder: Path | None = None
+    ) -> Path:
+        """Folder of the cache, or the given one, with the files that fit; ``offline``: as they were pulled last."""
 
         def fetch() -> Path:
             return Path(
                 snapshot_download(
                     self.repo, repo_type="dataset", revision=revision, cache_dir=self.cache, allow_patterns=patterns,
-                    endpoint=self.endpoint, token=self.token, local_files_only=offline,
+                    endpoint=self.api.endpoint, token=self.token, local_files_only=offline, local_dir=folder,
                 )
             )  # fmt: skip
 
@@ -253,6 +256,8 @@ class Hub:
         ):
             return None
         if status is not None and status not in _BUSY:
+            return None
+        if type(error).__name__ == "ConnectError" and attempt == UNREACHED_TRIES:
             return None
         asked = _asked_seconds(error)
         if asked is not None:

@@ -18,6 +18,7 @@ from hf_datasets.release_form import (
     RELEASE_NAME,
     Archive,
     Downloaded,
+    Pinned,
     ReleaseError,
     ReleaseForm,
     Staged,
@@ -28,9 +29,10 @@ from hf_datasets.release_source import Part, open_part
 from tasks import canary
 from tasks.manifest import MANIFEST_NAME, Manifest, ManifestError, load_manifest
 from tasks.names import Release
+from tasks.registry import task_digest, task_ids
 
-MAX_FILES, MAX_BYTES = 1_000_000, 1 << 40
-MAX_FORM_BYTES = 16 << 20
+MAX_FILES = 1_000_000
+MAX_FORM_BYTES, MAX_PACKAGE_BYTES = 16 << 20, 64 << 20
 PACKAGES = "packages"
 
 Say = Callable[[str], None]
@@ -109,7 +111,10 @@ def downloaded(release_root: Path) -> Downloaded | None:
 
 
 def revision_of(staged: Path) -> str | None:
-    """The revision that a staged task was downloaded at; None for data that were staged here.
+    """The revision of the release that a staged task belongs to; None for data that belong to none.
+
+    They belong to the release that was downloaded beside them if their manifest is the one that it lists. Where it
+    lists none, because its data may not be passed on, the task's own files have to be the same.
 
     Raises
     ------
@@ -117,10 +122,15 @@ def revision_of(staged: Path) -> str | None:
         The data folder's ``release.json`` is damaged.
     """
     found = downloaded(staged.parent)
+    pinned = found.tasks.get(staged.name) if found else None
     manifest = staged / MANIFEST_NAME
-    if found is None or not manifest.is_file():
+    if found is None or pinned is None or not manifest.is_file():
         return None
-    return found.revision if found.manifests.get(staged.name) == sha256_file(manifest) else None
+    if pinned.manifest_sha256 is None:
+        same = staged.name in task_ids() and task_digest(staged.name) == pinned.task_sha256
+    else:
+        same = sha256_file(manifest) == pinned.manifest_sha256
+    return found.revision if same else None
 
 
 def ensure_released(
@@ -236,9 +246,10 @@ def _unpack(part: Part, archive: Archive, folder: Path) -> None:
         raise ReleaseError(
             f"{part.name}: {archive.path} is not the file that {RELEASE_NAME} lists; download it again"
         )
+    most = MAX_PACKAGE_BYTES if path.suffix == ".gz" else archive.bytes
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as raw:
         try:
-            for name, content, _ in read_tar(raw, most_files=MAX_FILES, most_bytes=MAX_BYTES):
+            for name, content, _ in read_tar(raw, most_files=MAX_FILES, most_bytes=most):
                 target = folder / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with target.open("wb") as out:
@@ -300,9 +311,11 @@ def _entry(form: ReleaseForm, task: str) -> TaskEntry:
 def _write_down(target: Path, form: ReleaseForm, public: Part, gated: _Gated, fetched: list[Fetched]) -> None:
     before = downloaded(target)
     digest = sha256_file(public.file(RELEASE_NAME, MAX_FORM_BYTES))
-    kept = dict(before.manifests) if before and before.form_sha256 == digest else {}
-    ready = {one.task for one in fetched if one.state != "elsewhere"}
-    kept |= {entry.id: entry.data.manifest_sha256 for entry in form.tasks if entry.data and entry.id in ready}
+    pinned = dict(before.tasks) if before and before.form_sha256 == digest else {}
+    for entry in form.tasks:
+        if entry.id in {one.task for one in fetched}:
+            known = entry.data.manifest_sha256 if entry.data else entry.manifest_sha256
+            pinned[entry.id] = Pinned(task_sha256=entry.task_sha256, manifest_sha256=known)
     note = Downloaded(
         release=form.release,
         source=public.name,
@@ -310,7 +323,7 @@ def _write_down(target: Path, form: ReleaseForm, public: Part, gated: _Gated, fe
         revision=public.revision or f"sha256:{digest}",
         references_revision=gated.part.revision if gated.part else None,
         form_sha256=digest,
-        manifests=kept,
+        tasks=pinned,
     )
     write_atomic(target / RELEASE_NAME, note.model_dump_json(indent=1) + "\n")
 

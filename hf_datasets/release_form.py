@@ -38,7 +38,11 @@ class Staged(Strict):
 
 
 class TaskEntry(Strict):
-    """One task of a release. ``data`` is None where its terms do not let the data out; ``how`` says how to get them."""
+    """One task of a release.
+
+    ``data`` is None where its terms do not let the data out; ``how`` then says how to get the same cases, and
+    ``manifest_sha256`` is that of their manifest, where the release was built beside them.
+    """
 
     id: TaskId
     track: Track
@@ -48,6 +52,7 @@ class TaskEntry(Strict):
     redistribution: Redistribution
     package: Archive
     data: Staged | None = None
+    manifest_sha256: Digest | None = None
     how: str
 
 
@@ -64,6 +69,13 @@ class ReleaseForm(Strict):
         return next((entry for entry in self.tasks if entry.id == task_id), None)
 
 
+class Pinned(Strict):
+    """What a release says of one task: digests of its files, and of the data's manifest where it knows them."""
+
+    task_sha256: Digest
+    manifest_sha256: Digest | None
+
+
 class Downloaded(Strict):
     """``release.json`` in a data folder: which release lies there, from where, at which commit.
 
@@ -78,7 +90,7 @@ class Downloaded(Strict):
     revision: str
     references_revision: str | None
     form_sha256: Digest
-    manifests: dict[TaskId, Digest] = Field(description="Task -> digest of the manifest that was downloaded")
+    tasks: dict[TaskId, Pinned]
 
 
 Form = TypeVar("Form", bound=Strict)

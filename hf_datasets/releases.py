@@ -113,6 +113,7 @@ def _entry(task: Task, release: Release, staged: Path, public: Path, private: Pa
         redistribution=task.source.redistribution,
         package=_archived(public, f"tasks/{task.track}/{task.id}.tar.gz", members),
         data=data,
+        manifest_sha256=digest,
         how=_how(task, release),
     )
 

@@ -20,8 +20,10 @@ from hf_datasets.stats.outcomes import (
     resources,
 )
 from hf_datasets.stats.plans import observed_plan, published_plan
+from hf_datasets.stats.resample import DRAWS
 
 __all__ = [
+    "DRAWS",
     "KS",
     "CellMeans",
     "board_title",

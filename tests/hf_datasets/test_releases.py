@@ -17,7 +17,7 @@ from hf_datasets.release_download import download_release, downloaded, ensure_re
 from hf_datasets.release_form import ReleaseError, ReleaseForm
 from hf_datasets.releases import LITE_CASES, build_release
 from tasks import canary
-from tasks.manifest import MANIFEST_NAME, load_manifest
+from tasks.manifest import MANIFEST_NAME, dump_manifest, load_manifest
 from tasks.names import Redistribution, Release, Track
 from tasks.registry import load_task, task_ids
 
@@ -92,6 +92,7 @@ def test_lite_is_one_task_a_track_and_data_go_only_where_the_terms_allow_it(lite
     for entry in form.tasks:
         allowed = load_task(entry.id).source.redistribution is Redistribution.ALLOWED
         assert (entry.data is not None) == allowed
+        assert entry.tiers == ("lite",)
         if not allowed:
             assert f"--limit {LITE_CASES[entry.id]}" in entry.how
             found = [
@@ -165,6 +166,23 @@ def test_data_staged_by_hand_beside_a_release_have_no_revision(lite, tmp_path):
     manifest = tmp_path / "lite" / TASK / MANIFEST_NAME
     manifest.write_text(manifest.read_text() + "\n")
     assert revision_of(tmp_path / "lite" / TASK) is None
+
+
+def test_data_staged_by_hand_as_the_release_says_belong_to_it(lite_data, tmp_path, staged_phantom):
+    data = shutil.copytree(lite_data, tmp_path / "mine")
+    shutil.copytree(staged_phantom(OTHER), data / "lite" / OTHER)
+    manifest = load_manifest(data / "lite" / OTHER)
+    redone = manifest.model_copy(update={"release": Release.LITE, "redistribution": Redistribution.NONE})
+    (data / "lite" / OTHER / MANIFEST_NAME).write_text(dump_manifest(redone))
+    build_release(Release.LITE, data, tmp_path / "out", tmp_path / "out-references")
+    assert not [path for path in tmp_path.glob("out*/**/*") if OTHER in path.name and path.suffix == ".tar"]
+
+    download_release(Release.LITE, str(tmp_path / "out"), tmp_path / "theirs", tasks=(OTHER,))
+    shutil.copytree(data / "lite" / OTHER, tmp_path / "theirs" / "lite" / OTHER)
+    assert revision_of(tmp_path / "theirs" / "lite" / OTHER).startswith("sha256:")
+    fewer = redone.model_copy(update={"cases": redone.cases[:-1]})
+    (tmp_path / "theirs" / "lite" / OTHER / MANIFEST_NAME).write_text(dump_manifest(fewer))
+    assert revision_of(tmp_path / "theirs" / "lite" / OTHER) is None
 
 
 @pytest.mark.parametrize("part", ["lite", "lite-references"])

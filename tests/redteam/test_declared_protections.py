@@ -44,6 +44,21 @@ def test_what_is_declared_is_so(backend, status):
     assert (declared["uid"] == "full") == (status["Uid"].split()[0] == "10001")
 
 
+def test_a_read_only_mount_refuses_what_its_modes_would_allow(backend, tmp_path):
+    for name in ("workspace", "public"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(0o777)
+    mounts = (
+        Mount(tmp_path / "workspace", "/workspace", writable=True),
+        Mount(tmp_path / "public", "/data/public"),
+    )
+    with backend.create(SandboxSpec("agent", "mounts", mounts, memory_mb=256, pids=50)) as sandbox:
+        for folder, code in (("/workspace", 0), ("/data/public", 2)):
+            done = sandbox.exec(["sh", "-c", f"echo x > {folder}/planted"], deadline=20)
+            assert done.exit_code == code, done.output
+    assert not (tmp_path / "public" / "planted").exists()
+
+
 def test_doctor_shows_what_is_missing(backend):
     found = Examination()
     rows = [(one.name, one.level, one.note) for one in backend.protections()]

@@ -30,6 +30,8 @@ def cell_of(root: Path, canary, *, with_references: bool = False) -> SandboxSpec
     (root / "trace.jsonl").write_text(json.dumps({"trace": canary.token}))
     for path in (root, *root.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
+    for path in ((root / "public"), *(root / "public").rglob("*")):
+        path.chmod(0o777 if path.is_dir() else 0o666)  # so that the mount alone is in the way
     mounts = [Mount(root / "workspace", "/workspace", writable=True), Mount(root / "public", "/data/public")]
     if with_references:
         mounts.append(Mount(root / "private", "/data/private"))

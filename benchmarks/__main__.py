@@ -13,6 +13,7 @@ SUITES = (
     "phantom_bench",
     "space_bench",
     "sweep_bench",
+    "stats_bench",
     "egress_bench",
     "results_bench",
 )

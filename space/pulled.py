@@ -20,8 +20,8 @@ _DONE = ".complete"
 class PulledRuns:
     """Opens a run of a pulled folder; what it puts together goes with it."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, held: object = None) -> None:
+        self._folder, self._held = folder, held
         self._cache = tempfile.TemporaryDirectory(prefix="automedbench-space-")
         self._lock = threading.Lock()
         # A correction's name sorts after the record that it corrects, so that the newest one stays.

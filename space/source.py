@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
@@ -21,6 +22,9 @@ from hf_datasets.run_folders import RECORD, finished, read_record
 from space.boards import with_boards
 from space.frames import frame_of, row_of, shaped
 from space.snapshot import RunDetail, Snapshot
+
+if TYPE_CHECKING:
+    from hf_datasets.hub import Hub
 
 DEMO = Path(__file__).parent / "demo.zip"
 """Real runs of the scripted agent on phantoms (benchmarks/demo_archive.py)."""
@@ -55,7 +59,9 @@ def source_of(name: str | None) -> Source:
     if folder.is_dir():
         return PulledSource(folder) if (folder / RUNS_PARTS).is_dir() else FolderSource(folder)
     if (asked := _REPO.fullmatch(name)) and not folder.exists():
-        return HubSource(asked["repo"], asked["revision"])
+        from hf_datasets.hub import Hub
+
+        return HubSource(Hub(asked["repo"]), asked["revision"])
     raise SourceError(
         f"--results {name}: expected a folder of runs, or OWNER/NAME[@SHA] of a dataset; found neither"
     )
@@ -140,9 +146,11 @@ class DemoSource(FolderSource):
 class PulledSource:
     """A folder as ``hf_datasets.results.pull`` lays it out."""
 
-    def __init__(self, folder: Path, name: str | None = None) -> None:
+    def __init__(self, folder: Path, name: str | None = None, held: object = None) -> None:
+        """``held``: what must live as long as runs may be opened, such as a temporary folder."""
         self.folder = folder
         self._name = name or str(folder)
+        self._held = held
 
     def read(self) -> Snapshot:
         from space.pulled import PulledRuns
@@ -152,7 +160,7 @@ class PulledSource:
             results = read_results(self.folder)
         except OSError as error:
             raise SourceError(f"no results: {error}") from None
-        runs = PulledRuns(self.folder)
+        runs = PulledRuns(self.folder, self._held)
         frame = results.runs.drop(columns="folder")
         return _snapshot(self._name, frame, results.problems, runs.open, began)
 
@@ -160,20 +168,36 @@ class PulledSource:
 class HubSource:
     """A results dataset on the Hub; a new commit is pulled when the results are read again."""
 
-    def __init__(self, repo: str, revision: str | None) -> None:
-        self.repo, self.revision = repo, revision
+    def __init__(self, hub: Hub, revision: str | None = None) -> None:
+        self._hub, self._revision = hub, revision
         self._folder = tempfile.TemporaryDirectory(prefix="automedbench-results-")
+        self._pulls = 0
+        self._last: tuple[str, Snapshot] | None = None
 
     def read(self) -> Snapshot:
-        from hf_datasets.hub import Hub, HubError
+        from hf_datasets.hub import HubError
+
+        try:
+            if self._last and self._hub.head((), self._revision).sha == self._last[0]:
+                return replace(self._last[1], loaded_at=datetime.now(UTC))
+            sha, data = self._pulled()
+        except (HubError, OSError) as error:
+            raise SourceError(f"{self._hub.repo}: {error}") from None
+        self._last = sha, data
+        return data
+
+    def _pulled(self) -> tuple[str, Snapshot]:
+        """Pull into a folder of its own, for what was shown until now is opened from its; let the one before go."""
         from hf_datasets.results.pull import pull
 
-        out = Path(self._folder.name) / "results"
-        try:
-            pulled = pull(Hub(self.repo), out, revision=self.revision)
-        except (HubError, OSError) as error:
-            raise SourceError(f"{self.repo}: {error}") from None
-        return PulledSource(pulled.folder, f"{self.repo}@{pulled.sha[:12]}").read()
+        self._pulls += 1
+        shutil.rmtree(self._place(self._pulls - 2), ignore_errors=True)
+        pulled = pull(self._hub, self._place(self._pulls), revision=self._revision)
+        data = PulledSource(pulled.folder, f"{self._hub.repo}@{pulled.sha[:12]}", self._folder).read()
+        return pulled.sha, replace(data, problems=(*pulled.problems, *data.problems))
+
+    def _place(self, number: int) -> Path:
+        return Path(self._folder.name, f"pull-{number}")
 
 
 def _snapshot(

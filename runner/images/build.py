@@ -208,6 +208,7 @@ def _build(api: APIClient, dockerfile: str, tag: str, files: Mapping[str, Path],
             custom_context=True,
             tag=tag,
             buildargs={"BASE": base},
+            network_mode="none",  # all that goes in is in the context
             rm=True,
             forcerm=True,
             decode=True,

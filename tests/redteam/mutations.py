@@ -15,6 +15,7 @@ DECLARED = "tests/redteam/test_declared_protections.py::test_what_is_declared_is
 MOUNTS = (
     "tests/redteam/test_declared_protections.py::test_a_read_only_mount_refuses_what_its_modes_would_allow"
 )
+BESIDE = "tests/redteam/test_declared_protections.py::test_what_lies_beside_a_mounts_source_is_not_there"
 CONFORMANCE = "tests/runner/sandbox/test_conformance.py"
 COLLECT = "tests/evaluator/test_submission_collect.py"
 PLANTED = f"{COLLECT}::test_planted_file_is_refused_by_name_and_others_survive"
@@ -123,7 +124,7 @@ def bubblewrap_network() -> None:
     self_test_passes()
 
 
-@mutation(f"{CONFORMANCE}::test_private_data_is_not_there[bubblewrap]")
+@mutation(f"{BESIDE}[bubblewrap]")
 def bubblewrap_mounts() -> None:
     """A folder above a mount's source as well: in a cell, that is where the references are."""
     from runner.sandbox import bubblewrap_layout as layout

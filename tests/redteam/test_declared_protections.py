@@ -59,6 +59,17 @@ def test_a_read_only_mount_refuses_what_its_modes_would_allow(backend, tmp_path)
     assert not (tmp_path / "public" / "planted").exists()
 
 
+def test_what_lies_beside_a_mounts_source_is_not_there(backend, tmp_path):
+    tmp_path.chmod(0o755)
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "reference-beside.txt").write_text("the answer")
+    mounts = (Mount(tmp_path / "workspace", "/workspace", writable=True),)
+    with backend.create(SandboxSpec("agent", "beside", mounts, memory_mb=256, pids=50)) as sandbox:
+        look = "find / -name reference-beside.txt -not -path '/proc/*' 2>/dev/null; true"
+        assert sandbox.exec(["sh", "-c", look], deadline=60).output == b""
+
+
 def test_doctor_shows_what_is_missing(backend):
     found = Examination()
     rows = [(one.name, one.level, one.note) for one in backend.protections()]

@@ -140,8 +140,12 @@ def verify(
 
 
 def _hub(repo: str) -> Hub:
+    from huggingface_hub.utils import disable_progress_bars, logging
+
     from hf_datasets.hub import Hub
 
+    disable_progress_bars()
+    logging.set_verbosity_error()  # its own words on each failed request; ours come once
     return Hub(repo, say=lambda line: typer.echo(line, err=True))
 
 

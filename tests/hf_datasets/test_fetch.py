@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from hub_standin import HubStandIn
 from typer.testing import CliRunner
 
 from hf_datasets import fetch as fetching
@@ -224,20 +225,37 @@ def test_named_files_are_fetched(server: Server, tmp_path: Path) -> None:
     assert fetch(with_source(downloads=(file,)), tmp_path, quiet) == [tmp_path / "x.tar"]
 
 
-def test_the_hub_is_asked_for_a_dataset_at_its_revision(tmp_path: Path, monkeypatch) -> None:
-    import huggingface_hub
+def test_the_hub_is_asked_for_a_dataset_at_its_revision(hub: HubStandIn, tmp_path: Path, monkeypatch) -> None:
+    resolve = f"{hub.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
+    monkeypatch.setattr("huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", resolve)
+    pinned = hub.put("a/b", {"data/test-0.parquet": b"x", "data/train-0.parquet": b"y"})
+    hub.put("a/b", {"data/test-0.parquet": b"newer"})
+    task = with_source(hub=HubFiles(repo="a/b", files=("data/test-*.parquet",)), revision=pinned)
+    (file,) = fetch(task, tmp_path / "raw", quiet)
+    assert file == tmp_path / "raw/data/test-0.parquet"
+    assert file.read_bytes() == b"x"
+    missing = with_source(hub=HubFiles(repo="a/none", files=("*",)), revision=pinned)
+    with pytest.raises(FetchError, match="a/none: no such dataset repository"):
+        fetch(missing, tmp_path / "none", quiet)
 
-    asked = {}
 
-    def snapshot_download(repo: str, **options: object) -> None:
-        asked.update(options, repo=repo)
-        (tmp_path / "data").mkdir(parents=True)
-        (tmp_path / "data" / "test-0.parquet").write_bytes(b"x")
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
-    task = with_source(hub=HubFiles(repo="a/b", files=("data/test-*.parquet",)), revision="0123abc")
-    assert fetch(task, tmp_path, quiet) == [tmp_path / "data" / "test-0.parquet"]
-    assert (asked["repo"], asked["repo_type"], asked["revision"]) == ("a/b", "dataset", "0123abc")
+def test_without_a_network_one_line_says_who_was_not_reached(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(fetching, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("hf_datasets.hub.BASE_SECONDS", 0.0)
+    nobody = Remote("http://127.0.0.1:9/file.bin", "file.bin")
+    unknown = Remote("http://no.such.host.invalid/file.bin", "file.bin")
+    for one, host in ((nobody, "127.0.0.1:9"), (unknown, "no.such.host.invalid")):
+        with pytest.raises(FetchError, match=f"^no network reached {host}; check the connection") as caught:
+            download(one, tmp_path, quiet)
+        assert "\n" not in str(caught.value)
+    task = with_source(record=RecordFiles(site="zenodo", record=1, files=("*",)))
+    with pytest.raises(FetchError, match=r"^no network reached 127\.0\.0\.1:9; check"):
+        fetch(task, tmp_path, quiet, {"zenodo": "http://127.0.0.1:9/api/"})
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    task = with_source(hub=HubFiles(repo="a/b", files=("*",)))
+    with pytest.raises(FetchError, match=r"^no network reached 127\.0\.0\.1:9"):
+        fetch(task, tmp_path / "empty", quiet)
 
 
 def test_what_needs_an_agreement_is_never_fetched_and_its_steps_are_printed(tmp_path: Path) -> None:

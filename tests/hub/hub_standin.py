@@ -26,7 +26,8 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote
 
-from hub_standin_http import Asked, Fault, Handler
+from hub_standin_forms import Asked, Fault
+from hub_standin_http import Handler
 from hub_standin_repo import Commit, Entry, Repo, entry_of, is_lfs
 
 

@@ -8,11 +8,11 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from hub_standin_forms import Answer, Asked, Fault, HubError
 from hub_standin_repo import Commit, Entry, Repo, entry_of, is_lfs
 
 if TYPE_CHECKING:
@@ -21,49 +21,6 @@ if TYPE_CHECKING:
 USERS = {"hf_writer": "writer", "hf_second": "second", "hf_reader": "reader"}
 WRITERS = {"writer", "second"}
 PAGE = 1000
-
-
-@dataclass
-class Fault:
-    """What goes wrong with the next requests that fit."""
-
-    pattern: re.Pattern[str]
-    status: int
-    times: int
-    landed: bool
-    headers: dict[str, str]
-    cut: int | None
-
-
-@dataclass
-class Asked:
-    """One request and its answer."""
-
-    method: str
-    path: str
-    query: str
-    status: int
-    headers: dict[str, str]
-    body: bytes = field(repr=False)
-
-    def __str__(self) -> str:
-        return f"{self.method} {self.path} {self.status}"
-
-
-class HubError(Exception):
-    """An answer that is an error, with the Hub's own error code."""
-
-    def __init__(self, status: int, code: str, message: str, **headers: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.headers = {"X-Error-Code": code, "X-Error-Message": message, **headers}
-
-
-@dataclass
-class Answer:
-    body: bytes
-    headers: dict[str, str] = field(default_factory=dict)
-    status: int = 200
 
 
 class Handler(BaseHTTPRequestHandler):

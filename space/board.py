@@ -94,6 +94,13 @@ class Board:
         """Do now what the first visitor would wait for."""
         self.table(Filter())
 
+    def warm(self) -> None:
+        """Make the tables of every tier and of every track."""
+        for tier in sorted(self.plan["tier"].unique()):
+            self.table(Filter(tiers=(tier,)))
+        for track in sorted(self.plan["track"].unique()):
+            self.table(Filter(tracks=(track,)))
+
     @cached_property
     def _slim(self) -> pd.DataFrame:
         return self.runs[list(_NEEDED)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from hf_datasets.archives import ArchiveError
@@ -18,10 +19,13 @@ _DONE = ".complete"
 
 
 class PulledRuns:
-    """Opens a run of a pulled folder; what it puts together goes with it."""
+    """Opens a run of a pulled folder; what it puts together goes with it.
 
-    def __init__(self, folder: Path, held: object = None) -> None:
-        self._folder, self._held = folder, held
+    ``fetch`` gives, for a run id, the folder where the files beside its record lie: details, pictures, trace, outputs.
+    """
+
+    def __init__(self, folder: Path, fetch: Callable[[str], Path]) -> None:
+        self._fetch = fetch
         self._cache = tempfile.TemporaryDirectory(prefix="automedbench-space-")
         self._lock = threading.Lock()
         # A correction's name sorts after the record that it corrects, so that the newest one stays.
@@ -44,14 +48,15 @@ class PulledRuns:
         target = Path(self._cache.name, run_id)
         if (target / _DONE).is_file():
             return target
+        folder = self._fetch(run_id)
         target.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(record, target / RECORD)
         for name in ("details", "previews"):
-            source = self._folder / name / run_id
+            source = folder / name / run_id
             if source.is_dir():
                 shutil.copytree(source, target if name == "details" else target / name, dirs_exist_ok=True)
-        _unpack_trace(self._folder / "traces" / f"{run_id}.jsonl.zst", target / "trace.jsonl")
-        _unpack_outputs(self._folder / "outputs" / f"{run_id}.tar.zst", target / "submission")
+        _unpack_trace(folder / "traces" / f"{run_id}.jsonl.zst", target / "trace.jsonl")
+        _unpack_outputs(folder / "outputs" / f"{run_id}.tar.zst", target / "submission")
         (target / _DONE).touch()
         return target
 

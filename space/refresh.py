@@ -44,5 +44,13 @@ class Refresher:
         self._stop.set()
 
     def _keep_reading(self) -> None:
+        self._warm()
         while not self._stop.wait(self._seconds):
             self.refresh()
+            self._warm()
+
+    def _warm(self) -> None:
+        try:
+            self._snapshot.warm()
+        except Exception:  # what nobody asked for yet must not end the only thread that reads
+            _LOG.exception("preparing tables failed")

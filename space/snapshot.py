@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
@@ -84,17 +83,26 @@ class Snapshot:
     failure: str | None = None
     """Why the source could not be read again since ``loaded_at``; the last good data are kept."""
     is_demo: bool = False
+    _boards: dict[str, Board] = field(default_factory=dict, repr=False)
+    """Made once, and kept by a snapshot that differs in its age only."""
 
-    @cached_property
+    @property
     def boards(self) -> Mapping[str, Board]:
         """Board key -> board, the one with most runs first."""
-        return boards_of(self.runs)
+        if not self._boards and len(self.runs):
+            self._boards.update(boards_of(self.runs))
+        return self._boards
 
     def prepare(self) -> Snapshot:
         """Do now what the first visitor would wait for."""
         for board in self.boards.values():
             board.prepare()
         return self
+
+    def warm(self) -> None:
+        """Do what a visitor is likely to ask next."""
+        for board in self.boards.values():
+            board.warm()
 
     def run(self, run_id: str) -> RunDetail | None:
         """The run of this id; None where the results hold none or its record cannot be read any more."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pandas as pd
 
 from hf_datasets.records import RecordError
-from hf_datasets.results.layout import RUNS_PARTS
+from hf_datasets.results.layout import RUNS_PARTS, own_paths
 from hf_datasets.results.read import read_results
 from hf_datasets.run_folders import RECORD, finished, read_record
 from space.boards import with_boards
@@ -83,13 +83,21 @@ class FolderSource:
         self.folder = folder
         self._is_demo = is_demo
         self._files: dict[Path, _Read] = {}
+        self._last: Snapshot | None = None
         self._known: dict[Any, Any] = {}
 
     def read(self) -> Snapshot:
         if not self.folder.is_dir():
             raise SourceError(f"no results: {self.folder} is not a folder")
         began = datetime.now(UTC)
-        self._files = {folder: self._run(folder) for folder in finished(self.folder)}
+        files = {folder: self._run(folder) for folder in finished(self.folder)}
+        if self._last and files == self._files:
+            return replace(self._last, loaded_at=began)
+        self._files = files
+        self._last = self._snapshot(began)
+        return self._last
+
+    def _snapshot(self, began: datetime) -> Snapshot:
         problems = [read.problem for read in self._files.values() if read.row is None]
         folders = [folder for folder, read in self._files.items() if read.row is not None]
         frame = frame_of([read.row for read in self._files.values() if read.row is not None])
@@ -146,11 +154,13 @@ class DemoSource(FolderSource):
 class PulledSource:
     """A folder as ``hf_datasets.results.pull`` lays it out."""
 
-    def __init__(self, folder: Path, name: str | None = None, held: object = None) -> None:
-        """``held``: what must live as long as runs may be opened, such as a temporary folder."""
+    def __init__(
+        self, folder: Path, name: str | None = None, fetch: Callable[[str], Path] | None = None
+    ) -> None:
+        """``fetch``: see ``PulledRuns``; by default the files beside the records were pulled with them."""
         self.folder = folder
         self._name = name or str(folder)
-        self._held = held
+        self._fetch = fetch or (lambda _: folder)
 
     def read(self) -> Snapshot:
         from space.pulled import PulledRuns
@@ -160,7 +170,7 @@ class PulledSource:
             results = read_results(self.folder)
         except OSError as error:
             raise SourceError(f"no results: {error}") from None
-        runs = PulledRuns(self.folder, self._held)
+        runs = PulledRuns(self.folder, self._fetch)
         frame = results.runs.drop(columns="folder")
         return _snapshot(self._name, frame, results.problems, runs.open, began)
 
@@ -187,13 +197,24 @@ class HubSource:
         return data
 
     def _pulled(self) -> tuple[str, Snapshot]:
-        """Pull into a folder of its own, for what was shown until now is opened from its; let the one before go."""
+        """Pull records and tables into a folder of their own, for what was shown until now is opened from its; let the
+        one before go. Traces and pictures are many: those of a run are fetched when it is opened.
+        """
+        from hf_datasets.hub import HubError
         from hf_datasets.results.pull import pull
 
         self._pulls += 1
         shutil.rmtree(self._place(self._pulls - 2), ignore_errors=True)
-        pulled = pull(self._hub, self._place(self._pulls), revision=self._revision)
-        data = PulledSource(pulled.folder, f"{self._hub.repo}@{pulled.sha[:12]}", self._folder).read()
+        pulled = pull(self._hub, self._place(self._pulls), revision=self._revision, files=False)
+
+        def fetch(run_id: str) -> Path:
+            """The run's own files; without a network, those that were fetched before."""
+            try:
+                return self._hub.snapshot([f"{start}*" for start in own_paths(run_id)], pulled.sha)
+            except HubError:
+                return pulled.folder
+
+        data = PulledSource(pulled.folder, f"{self._hub.repo}@{pulled.sha[:12]}", fetch).read()
         return pulled.sha, replace(data, problems=(*pulled.problems, *data.problems))
 
     def _place(self, number: int) -> Path:

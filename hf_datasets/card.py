@@ -127,7 +127,8 @@ python -m hf_datasets verify results
 | `records/packed/` | the same bytes, packed for quick downloads |
 | `data/runs/`, `data/cases/` | the tables; superseded records have no rows |
 | `status/<run_id>.json` | what became of verifying a run |
-| `previews/`, `traces/` | pictures and redacted traces, where the task's data allow it |
+| `previews/`, `traces/`, `details/` | pictures, redacted traces, judgements, where the data allow it |
+| `submissions/`, `outputs/` | manifests of submissions, and what their agents handed in, to be scored again |
 
 Scores lie in [0, 1]; null means unscored, which is never zero. `status` is `self-reported` until a run was re-scored.
 Runs with different releases, judges, metric sets, networks, limits or hardware must not be averaged together.

@@ -140,12 +140,8 @@ def verify(
 
 
 def _hub(repo: str) -> Hub:
-    from huggingface_hub.utils import disable_progress_bars, logging
-
     from hf_datasets.hub import Hub
 
-    disable_progress_bars()
-    logging.set_verbosity_error()  # its own words on each failed request; ours come once
     return Hub(repo, say=lambda line: typer.echo(line, err=True))
 
 
@@ -209,6 +205,9 @@ def _progress(runs: Path) -> Iterator[Watch]:
 
 @contextmanager
 def _errors_as_exit() -> Iterator[None]:
+    # Neither the client's own bars nor its words on every failed request: ours are said once.
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("HF_HUB_VERBOSITY", "error")
     try:
         from hf_datasets.hub import BadName, HubError
     except ImportError as error:

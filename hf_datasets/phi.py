@@ -19,6 +19,8 @@ from hf_datasets.phi_rules import NOBODY, RULES
 MOST_FINDINGS = 20
 """Of one file; whoever has to look needs no more to know what it is about."""
 _LABEL_SHOWN = 40
+_APART = "\n" * 5
+"""Between two texts of an event: no rule reaches across so many lines."""
 
 
 @dataclass(frozen=True)

@@ -173,10 +173,11 @@ def status(
 ) -> None:
     """Show how a sweep stands. With --json one object, with --watch one a line."""
     from runner.sweep.status import status_of
-    from runner.sweep.watch import watch_status
 
     folder = _folder(sweep, root)
     if watch:
+        from runner.sweep.watch import watch_status
+
         watch_status(folder, as_json)
     elif as_json:
         print(json.dumps(status_of(folder).as_dict()))
@@ -219,9 +220,12 @@ def _wish(sweep: Path, root: Path, want: str, words: str) -> None:
 def _folder(sweep: Path, root: Path) -> SweepFolder:
     """The folder that is meant: itself, or that of a SWEEP.yaml."""
     from runner.sweep.folder import SweepFolder
+
+    if not sweep.is_file():
+        return SweepFolder(sweep)
     from runner.sweep.form import read_form
 
-    return SweepFolder(root / read_form(sweep).name if sweep.is_file() else sweep)
+    return SweepFolder(root / read_form(sweep).name)
 
 
 def _standings(folder: SweepFolder, form: object, data: Path) -> list[Standing]:

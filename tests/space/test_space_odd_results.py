@@ -57,7 +57,7 @@ def test_hostile_corrupt_unjudged_and_missing_runs_and_a_source_that_breaks(
     # Markup of a record is text; a damaged and a newer record are named.
     assert EVIL in page.locator(f"{BOARD} tbody tr", has_text="hostile").inner_text()
     page.get_by_text("2 records left out").click()
-    assert page.get_by_text("schema version 9").is_visible()
+    page.get_by_text("schema version 9").wait_for()
     assert EVIL.replace("/", "-") in page.locator("#status").inner_text()
     assert page.title() == "AutoMedBench"
     page.screenshot(path=pictures / "odd-results.png", full_page=True)

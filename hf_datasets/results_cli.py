@@ -6,6 +6,7 @@ Exit codes: 0 done, 2 usage, 3 something could not be published, pulled or does 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -16,7 +16,7 @@ from evaluator.judge.spans import StageSpan
 from evaluator.report import CaseStatus, Finite, TaskReport, Unit
 from evaluator.trace import EndReason
 from tasks.names import Network, Release, Tier, Track
-from tasks.schema import Strict
+from tasks.schema import Strict, first_problem
 
 SCHEMA_VERSION = 1
 
@@ -252,8 +252,8 @@ def _parse(form: type[Form], text: str | bytes, where: str) -> Form:
     except ValidationError as error:
         first = error.errors()[0]
         if first["loc"] == ("schema_version",):
+            version = ascii(first["input"])[:40]
             raise RecordError(
-                f"{where}: schema version {first['input']!r}; this program reads version {SCHEMA_VERSION}, update it"
+                f"{where}: schema version {version}; this program reads version {SCHEMA_VERSION}, update it"
             ) from None
-        field = ".".join(str(part) for part in first["loc"]) or "record"
-        raise RecordError(f"{where}: {field}: {first['msg']}") from None
+        raise RecordError(f"{where}: {first_problem(error, 'record')}") from None

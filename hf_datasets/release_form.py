@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from tasks.names import Redistribution, Release, Tier, Track
-from tasks.schema import Strict
+from tasks.schema import Strict, first_problem
 
 RELEASE_NAME = "release.json"
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -109,8 +109,6 @@ def read_release_file(path: Path, form: type[Form]) -> Form:
     except OSError as error:
         raise ReleaseError(f"{path}: expected a release, found none ({error.strerror})") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
         raise ReleaseError(
-            f"{path} is not of a form that this version reads: {where}: {first['msg']}"
+            f"{path} is not of a form that this version reads: {first_problem(error)}"
         ) from None

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from evaluator.report import TaskReport
 from evaluator.untrusted import MEGABYTE, Refused, read_bytes
 from hf_datasets.records import CaseRecord, RecordError, RunRecord, case_records, parse_record
+from tasks.schema import first_problem
 
 RECORD, REPORT = "record.json", "report.json"
 MAX_RECORD_BYTES, MAX_REPORT_BYTES = MEGABYTE, 64 * MEGABYTE
@@ -65,8 +66,7 @@ def read_cases(folder: Path, record: RunRecord) -> tuple[CaseRecord, ...]:
     try:
         return case_records(record, TaskReport.model_validate_json(content))
     except ValidationError as error:
-        first = error.errors()[0]
-        raise RecordError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise RecordError(f"{path}: {first_problem(error)}") from None
 
 
 def _read(path: Path, max_bytes: int) -> bytes:

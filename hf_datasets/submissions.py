@@ -22,7 +22,7 @@ from hf_datasets.records import Name, RecordError, RunId, RunLimits, RunRecord, 
 from hf_datasets.results.push import Outcome, push
 from hf_datasets.run_folders import RECORD, run_folders
 from tasks.names import Release, Tier
-from tasks.schema import Strict
+from tasks.schema import Strict, first_problem
 
 FOLDER = "submissions"
 MAX_FORM_BYTES = 16 << 20
@@ -99,8 +99,7 @@ def read_submission(content: bytes, name: str) -> SubmissionForm:
     try:
         form = SubmissionForm.model_validate_json(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise SubmissionError(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise SubmissionError(f"{name}: {first_problem(error)}") from None
     if form.id != submission_id(run.record_sha256 for run in form.present):
         raise SubmissionError(f"{name}: its id is not that of the records it lists")
     return form

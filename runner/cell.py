@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from hf_datasets.records import Name, RunId
 from runner.errors import Busy, EnvironmentProblem, NoRoom, UsageProblem
 from tasks.names import Network, Release, Tier
-from tasks.schema import Limits, Strict
+from tasks.schema import Limits, Strict, first_problem
 
 CELL = "cell.json"
 BRIEF = "brief.md"
@@ -110,9 +110,7 @@ def read_form(path: Path, form: type[Form]) -> Form:
     try:
         return form.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UsageProblem(f"{path} is damaged: {where + ': ' if where else ''}{first['msg']}") from None
+        raise UsageProblem(f"{path} is damaged: {first_problem(error)}") from None
 
 
 def is_done(folder: Path) -> bool:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from tasks.schema import Redistribution, Release, Strict
+from tasks.schema import Redistribution, Release, Strict, first_problem
 
 MANIFEST_NAME = "manifest.json"
 
@@ -75,10 +75,8 @@ def read_manifest(path: Path) -> Manifest:
             "run 'python -m hf_datasets stage' or 'python -m hf_datasets phantom' first"
         ) from None
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
         raise ManifestError(
-            f"{path} is not a manifest: {where}: {first['msg']}; stage the task again"
+            f"{path} is not a manifest: {first_problem(error)}; stage the task again"
         ) from None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, HttpUrl, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, HttpUrl, PositiveInt, ValidationError
 
 from tasks.names import Redistribution as Redistribution
 from tasks.names import Release as Release
@@ -23,6 +23,17 @@ class Strict(BaseModel):
     """Base of all models that read foreign data: unknown keys are errors, values are frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def first_problem(error: ValidationError, whole: str = "the file") -> str:
+    """The first thing that is wrong, as ``field: message`` on one line.
+
+    The names of unknown fields are a stranger's text: they are shortened, and what is not printable is spelled out.
+    """
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])[:120] or whole
+    said = f"{where}: {first['msg'][:300]}"
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in said)
 
 
 class Download(Strict):

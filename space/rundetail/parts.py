@@ -16,7 +16,7 @@ from hf_datasets.records import RunRecord
 from space.snapshot import RunDetail
 from tasks.names import Redistribution, Release
 from tasks.registry import TaskError, load_task
-from tasks.schema import Task
+from tasks.schema import Task, first_problem
 
 MAX_BYTES = 64 * MEGABYTE
 
@@ -86,9 +86,7 @@ def _part(run: RunDetail, name: str, form: type[Form], missing: str) -> Part[For
     except (Refused, OSError) as error:
         return Part(None, f"{name} cannot be read: {error}")
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        return Part(None, f"{name} is damaged or of another version: {where}: {first['msg']}")
+        return Part(None, f"{name} is damaged or of another version: {first_problem(error)}")
 
 
 @lru_cache(maxsize=64)

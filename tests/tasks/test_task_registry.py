@@ -163,3 +163,23 @@ def test_the_package_names_its_exports() -> None:
     assert all(getattr(tasks, name) for name in tasks.__all__)
     with pytest.raises(AttributeError, match="no attribute 'lod_task'"):
         _ = tasks.lod_task
+
+
+def test_the_words_about_a_broken_form_are_one_printable_line():
+    """Names of unknown fields come from whoever wrote the file."""
+    from pydantic import ValidationError
+
+    from tasks.manifest import Manifest
+    from tasks.schema import first_problem
+
+    for name in ("a\nb", "\x1b[2J\x07", "\u202e", "x" * 5000):
+        with pytest.raises(ValidationError) as refused:
+            Manifest.model_validate({name: 1})
+        last = refused.value.errors()[-1]
+        assert last["loc"] == (name,)
+        only = ValidationError.from_exception_data(
+            "Manifest", [{"type": "extra_forbidden", "loc": (name,), "input": 1}]
+        )
+        said = first_problem(only)
+        assert said.isprintable()
+        assert len(said) < 500

@@ -14,7 +14,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from hf_datasets.chunks import line_blocks
-from hf_datasets.phi_rules import NOBODY, RULES
+from hf_datasets.phi_rules import ANY_DATE, NOBODY, RULES
 
 MOST_FINDINGS = 20
 """Of one file; whoever has to look needs no more to know what it is about."""
@@ -78,9 +78,12 @@ def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
 def _signs(text: str, own: date | None) -> Iterator[str]:
     """What the rules say of a text, each place once."""
     lowered = text.lower()
+    dated = ANY_DATE.search(text) is not None
     seen: set[int] = set()
     for rule in RULES:
         if rule.hints and not any(hint in lowered for hint in rule.hints):
+            continue
+        if "date" in rule.pattern.groupindex and not dated:
             continue
         for match in rule.pattern.finditer(text):
             if match.end() not in seen and not _is_harmless(match, own):

@@ -25,6 +25,7 @@ _DATE = "|".join(
     )
 )
 DATE = rf"(?<!\d)(?:{_DATE})(?!\d)"
+ANY_DATE = re.compile(DATE)
 
 _NAME_TAGS = r"0010,\s?(?:0010|1001|1005|1060)|0008,\s?(?:0080|0081|0090|1048|1050|1060|1070)"
 _ID_TAGS = r"0010,\s?(?:0020|0030|1000|1040|2154)|0008,\s?0050"
@@ -41,7 +42,8 @@ _ID_KEYS = (
     r"(?i:(?:other[ _]?)?patient(?:'?s)?[ _]?(?:ids?|no\.?|num(?:ber)?|nr\.?)"
     r"|(?:pat|subject|study|exam|encounter|admission|hadm)[ _]?id|accession(?:[ _]?(?:no\.?|num(?:ber)?))?|patient)"
 )
-_ID_HINTS = ("patient", "pat", "subject", "accession", "study", "exam", "encounter", "admission", "hadm")
+_NUMBERED = ("pat", "subject", "study", "exam", "encounter", "admission", "hadm")
+_ID_HINTS = ("patient", "accession", *(f"{word}{gap}id" for word in _NUMBERED for gap in ("", " ", "_")))
 _RECORD_KEYS = (
     r"(?i:\bm\.?r\.?n\b\.?|(?:medical[ _]record|hospital|nhs)[ _](?:number|no\.?|id)"
     r"|\bssn\b|social[ _]security(?:[ _]number)?)"
@@ -83,12 +85,22 @@ RULES = (
     Rule(
         "patient name",
         re.compile(rf"{_NAME_KEYS}{_TO}(?P<value>{_PROPER}(?:[,^]? ?{_PROPER})+)"),
-        ("name", "physician"),
+        ("patient", "physician", "operator"),
     ),
     Rule(
         "record number",
         re.compile(rf"{_RECORD_KEYS}(?:\s+is)?{_TO}(?P<value>{_NUMBER})"),
-        ("mrn", "m.r", "record", "hospital", "nhs", "ssn", "social"),
+        (
+            "mrn",
+            "m.r",
+            "medical record",
+            "medical_record",
+            "hospital",
+            "nhs",
+            "ssn",
+            "social security",
+            "social_security",
+        ),
     ),
     Rule("social security number", re.compile(r"(?<![\w.-])(?P<value>\d{3}-\d{2}-\d{4})(?![\w-])"), ("-",)),
     Rule(

@@ -68,9 +68,11 @@ def print_rows(rows: Iterable[dict[str, Any]], as_json: bool) -> None:
 
 def fail(message: str, code: int) -> NoReturn:
     """One line on stderr (with ``--json`` an object on stdout too), then the exit code."""
+    from runner.tables import plain
+
     with contextlib.suppress(OSError):  # what cannot be printed must not take the exit code's place
         if "--json" in sys.argv:
             print(json.dumps({"error": message, "exit": code}), flush=True)
     with contextlib.suppress(OSError):
-        print(f"error: {message}", file=sys.stderr)
+        print(f"error: {plain(message)}", file=sys.stderr)  # it may quote a stranger's file
     sys.exit(code)

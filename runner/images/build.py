@@ -128,9 +128,11 @@ def _base_image(api: APIClient, say: Say) -> str:
     """A Python image: the one that was asked for, else the official one, else one made of Debian packages."""
     chosen = os.environ.get("AUTOMEDBENCH_BASE_IMAGE")
     if chosen:
-        _require(_image_id(api, chosen), f"no base image {chosen}")
+        if not (_image_id(api, chosen) or _pull(api, chosen, say)):
+            raise SandboxUnavailable(f"no base image {chosen}")
         return chosen
     if _image_id(api, BASE) or _pull(api, BASE, say):
+        say(f"{BASE} is a tag; to pin it, set AUTOMEDBENCH_BASE_IMAGE={BASE}@sha256:...")
         return BASE
     return _local_base(api, say)
 

@@ -271,3 +271,12 @@ def test_exit_codes(run, data, tmp_path):
         (run / name).rename(tmp_path / name)
     (run / "cell.json").write_bytes((tmp_path / "cell.json").read_bytes())
     assert command("verify", run, "--data", data).returncode == 3
+
+
+def test_an_error_that_quotes_a_strangers_file_moves_no_cursor(run, data):
+    edit(run / "record.json", {"\x1b[2J\x1b]0;owned\x07\u202e": 1})
+    for verb in ("show", "verify"):
+        done = command(verb, run, *(["--data", data] if verb == "verify" else []))
+        assert done.returncode in (1, 2)
+        assert not [sign for sign in "\x1b\x07\u202e" if sign in done.stdout + done.stderr]
+        assert "owned" in done.stdout + done.stderr

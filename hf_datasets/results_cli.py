@@ -54,7 +54,7 @@ def push(
         from hf_datasets.results.dry_run import plan
         from hf_datasets.results.push import push as push_runs
         from hf_datasets.results.receipt import as_json as receipt
-        from hf_datasets.results.receipt import lines, write_receipt
+        from hf_datasets.results.receipt import lines
 
         if not runs.is_dir():
             _fail(f"{runs} is not a folder; expected finished runs, such as runs/", code=2)
@@ -72,10 +72,10 @@ def push(
                 def seen(done: Outcome, looked_at: int) -> None:
                     watch(done, looked_at)
                     if not looked_at:  # a commit
-                        write_receipt(runs, done)
+                        _keep_receipt(runs, done)
 
                 outcome = push_runs(runs, hub, publish, revision=revision, watch=seen)
-                write_receipt(runs, outcome)
+                _keep_receipt(runs, outcome)
     if dry_run:
         typer.echo(json.dumps(planned.as_json(), indent=1) if as_json else "\n".join(_planned(planned)))
     else:
@@ -165,6 +165,15 @@ def _pull_request(hub: Hub, runs: Path) -> str:
     number = hub.pull_request(title, "Pushed by `python -m hf_datasets push --pr`.")
     typer.echo(f"pull request {number} of {hub.repo}: {title}", err=True)
     return f"refs/pr/{number}"
+
+
+def _keep_receipt(runs: Path, outcome: Outcome) -> None:
+    from hf_datasets.results.receipt import write_receipt
+
+    try:
+        write_receipt(runs, outcome)
+    except OSError as error:  # a folder that may only be read is published all the same
+        typer.echo(f"note: no receipt in {runs}: {error.strerror}", err=True)
 
 
 def _planned(planned: Plan) -> Iterator[str]:

@@ -52,6 +52,13 @@ def run_of_record(path: str) -> str | None:
     return found["run_id"] if found else None
 
 
+def is_stray_record(path: str) -> bool:
+    """Whether a path lies among the records without being one."""
+    return (
+        path.startswith(f"{RECORDS}/") and not path.startswith(f"{PACKED}/") and run_of_record(path) is None
+    )
+
+
 def record_path(record: RunRecord, sha256: str, *, correction: bool, taken: dict[str, int]) -> str:
     """Where a record goes. ``taken`` counts the files of each folder of the repository."""
     year = f"{record.started_at.year:04d}"

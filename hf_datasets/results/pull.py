@@ -10,8 +10,17 @@ from pathlib import Path
 
 from hf_datasets.folders import locked, remove
 from hf_datasets.hub import Head, Hub, HubError, NotReached, git_oid
-from hf_datasets.results.layout import CASES_PARTS, PACKED, README, RECORDS, RUNS_PARTS, STATUS, run_of_record
-from hf_datasets.results.tables import read_pack
+from hf_datasets.results.layout import (
+    CASES_PARTS,
+    PACKED,
+    README,
+    RECORDS,
+    RUNS_PARTS,
+    STATUS,
+    is_stray_record,
+    run_of_record,
+)
+from hf_datasets.results.tables import read_pack, shortened
 
 REVISION = "revision.txt"
 """Of a pulled folder: the commit it was pulled at."""
@@ -94,7 +103,7 @@ def _records(hub: Hub, head: Head | None, packs: Path, problems: list[str]) -> I
         problems += fault
         for path, digest, content in rows:
             if run_of_record(path) is None:
-                problems.append(f"{PACKED}/{pack.name}: {path[:60]!a} is no path of a record; left out")
+                problems.append(f"{PACKED}/{pack.name}: {shortened(path)} is no path of a record; left out")
             elif head is None and sha256(content).hexdigest() == digest:
                 yield path, content
             elif missing.get(path) == git_oid(content):
@@ -102,6 +111,8 @@ def _records(hub: Hub, head: Head | None, packs: Path, problems: list[str]) -> I
                 yield path, content
             elif path in missing:
                 problems.append(f"{PACKED}/{pack.name}: {path} differs from its own file; that one is taken")
+    strays = [path for path in (head.files if head else ()) if is_stray_record(path)]
+    problems += [f"{shortened(path)} is no name of a record; left out" for path in sorted(strays)]
     for path in sorted(missing):
         try:
             yield path, hub.read(path, head.sha if head else "")

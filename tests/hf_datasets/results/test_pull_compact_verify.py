@@ -87,9 +87,11 @@ def test_hostile_packs_write_nothing_outside(hub, push, runs, client, tmp_path):
         "records/packed/part-0000000000000000-3.parquet": (tmp_path / "evil.parquet").read_bytes(),
         "records/packed/part-1111111111111111-3.parquet": b"no parquet",
     })  # fmt: skip
+    hub.put(REPO, {f"records/2026/{'a' * 300}.json": b"{}", "records/2026/r\u00fcn.json": b"{}"})
     done = pull(client(), tmp_path / "deep/pulled")
     assert done.records == 5
-    assert len(done.problems) == 4
+    assert len(done.problems) == 6
+    assert sum("is no name of a record" in problem and len(problem) < 120 for problem in done.problems) == 2
     assert not list(tmp_path.rglob("evil.json"))
 
 

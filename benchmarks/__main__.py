@@ -12,6 +12,7 @@ SUITES = (
     "evaluator_bench",
     "phantom_bench",
     "space_bench",
+    "pages_bench",
     "sweep_bench",
     "stats_bench",
     "egress_bench",

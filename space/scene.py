@@ -123,6 +123,9 @@ def show_scene(site: Site, scene: Scene, look: Look) -> Markup:
     drawn = draw(scene.view, look)
     if scene.kind == "nothing" and pictures is not None:
         return join([remark, pictures, section("Why they are not drawn live", drawn, open_=False)])
+    if scene.view.given is None and pictures is not None:
+        alone = section("What was handed in, without the input", drawn, open_=False)
+        return join([remark, pictures, _links(scene), alone])
     folded = section("Pictures drawn when the runs were scored", pictures, open_=False) if pictures else None
     return join([remark, drawn, _links(scene), folded])
 

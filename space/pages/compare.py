@@ -24,7 +24,7 @@ _LOOK = ("view", "layer", "targets", "window", "opacity", "threshold", "x", "y",
 
 def build(site: Site) -> None:
     with gr.Row(elem_classes="amb-controls"):
-        task = gr.Dropdown(label="Task", choices=[], filterable=True, allow_custom_value=True)
+        task = gr.Dropdown(label="Task", choices=[], filterable=True, allow_custom_value=True, min_width=280)
         runs = gr.Dropdown(
             label=f"Runs, up to {MAX_RUNS}", choices=[], multiselect=True, max_choices=MAX_RUNS, scale=3,
             allow_custom_value=True,

@@ -119,8 +119,9 @@ def test_without_staged_data_the_runs_own_pictures_are_shown(space, serve, drawn
     running = serve("--results", drawn_results)
     opened(page, running.url("compare", task=TRACKS["segmentation"]))
     assert "started without staged data" in page.locator(BODY).inner_text()
-    page.get_by_text("Pictures drawn when the runs were scored").click()
     image = page.locator(f"{BODY} .amb-preview").first
     image.scroll_into_view_if_needed()
     page.wait_for_function(f"document.querySelector('{BODY} .amb-preview').naturalWidth > 0")
+    page.get_by_text("What was handed in, without the input").click()
+    page.locator(f"{BODY} .amb-slice").first.wait_for()
     page.screenshot(path=pictures / "compare-previews.png", full_page=True)

@@ -52,7 +52,9 @@ class Answer:
 def build(site: Site) -> None:
     with gr.Row(elem_classes="amb-controls"):
         task = gr.Dropdown(label="Task", choices=[], filterable=True, allow_custom_value=True, min_width=280)
-        run = gr.Dropdown(label="Run", choices=[], filterable=True, allow_custom_value=True, min_width=280, scale=2)
+        run = gr.Dropdown(
+            label="Run", choices=[], filterable=True, allow_custom_value=True, min_width=280, scale=2
+        )
     top = gr.HTML(elem_id="run-head")
     section = gr.Radio(SECTIONS, value=SECTIONS[0], show_label=False, container=False, elem_id="run-sections",
                        elem_classes="amb-tabs")  # fmt: skip

@@ -2,14 +2,17 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+FUZZ_SECONDS ?= 60
 
-.PHONY: help demo test test-fast lint format bench images clean
+.PHONY: help demo test test-fast lint format bench images fuzz audit sbom clean
 
 help:
 	@echo "make demo    run the scripted agent on one phantom task of every track (no key, no GPU)"
 	@echo "make test    lint and the whole test suite"
 	@echo "make bench   measured figures, beside peers where they are installed"
 	@echo "make images  build the Docker images (without Docker, bubblewrap is used)"
+	@echo "make fuzz    damaged input for readers, collector, traces, records and judge (FUZZ_SECONDS=60 for each)"
+	@echo "make audit   known weaknesses of the locked packages; make sbom: a bill of materials of the images"
 
 # The marker files make a second call free; a changed pyproject.toml installs again.
 $(VENV)/.user: pyproject.toml .ci/venv
@@ -47,6 +50,15 @@ bench: $(VENV)/.dev
 
 images: $(VENV)/.user
 	$(BIN)/python -m runner images
+
+fuzz: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.fuzz --seconds $(FUZZ_SECONDS)
+
+audit: $(VENV)/.dev
+	$(BIN)/python -m runner.images.audit
+
+sbom: $(VENV)/.user
+	$(BIN)/python -m runner.images.sbom
 
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

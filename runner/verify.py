@@ -42,7 +42,7 @@ State = Literal["verified", "differs", "incomplete"]
 SEALED = {
     "cell_sha256": files.CELL,
     "trace_sha256": files.TRACE,
-    "downloads_sha256": "downloads.jsonl",
+    "downloads_sha256": files.DOWNLOADS,
     "submission_sha256": f"{files.SUBMISSION}/{files.MANIFEST}",
     "report_sha256": files.REPORT,
     "judgement_sha256": files.JUDGEMENT,

@@ -280,3 +280,24 @@ def test_an_error_that_quotes_a_strangers_file_moves_no_cursor(run, data):
         assert done.returncode in (1, 2)
         assert not [sign for sign in "\x1b\x07\u202e" if sign in done.stdout + done.stderr]
         assert "owned" in done.stdout + done.stderr
+
+
+def test_a_run_that_ended_without_a_score_verifies_too(run, data):
+    from runner.execute import _leave_unscored
+
+    for name in ("record.json", "report.json", "judgement.json"):
+        (run / name).unlink()
+    _leave_unscored(ended.Run.load(run, data), "the evaluator gave no report")
+    assert (verify(run, data).state, verify(run, data).differences) == ("verified", [])
+    edit(run / "unscored.json", {"task_score": 0.5})
+    assert verify(run, data).state == "differs"
+
+
+def test_without_the_staged_data_it_is_said_that_not_all_was_checked(run, tmp_path):
+    cell = json.loads((run / "cell.json").read_text())
+    edit(run / "cell.json", {"release": "full"})
+    edit(run / "record.json", {"release": "full", "cell_sha256": sha256_file(run / "cell.json")})
+    found = verify(run, tmp_path / "nowhere")
+    assert cell["release"] == "phantom"
+    assert (found.state, found.exit_code) == ("incomplete", 3)
+    assert "not a manifest" in found.differences[0] or "stage" in found.differences[0]

@@ -76,9 +76,7 @@ def _searched(page, times: int = 5) -> list[float]:
     found = []
     for number in range(times):
         box.fill(f"needle {200 + number}")
-        found.append(
-            _until_changed(page, f"{BODY} [role=status]", "el => el.innerText", lambda: box.press("Enter"))
-        )
+        found.append(_until_changed(page, f"{BODY} .amb-event", "el => el.id", lambda: box.press("Enter")))
     return found
 
 
@@ -94,7 +92,7 @@ def _until_changed(page, selector: str, value: str, act) -> float:
     """Seconds from the act until what is shown is another, watched inside the page at every frame."""
     script = f"""() => {{ const read = {value}, find = () => document.querySelector('{selector}');
         const before = read(find()); window.seen = new Promise((done) => {{ const start = performance.now();
-        const look = () => {{ const now = find(); now && read(now) !== before ? done(performance.now() - start)
+        const look = () => {{ const now = find(); now && read(now) !== before || performance.now() - start > 9e3 ? done(performance.now() - start)
         : requestAnimationFrame(look); }}; look(); }}); }}"""
     page.evaluate(script)
     act()

@@ -76,25 +76,31 @@ def _searched(page, times: int = 5) -> list[float]:
     found = []
     for number in range(times):
         box.fill(f"needle {200 + number}")
-        found.append(_until_changed(page, f"{BODY} .amb-event", "el => el.id", lambda: box.press("Enter")))
+        found.append(_until_changed(page, f"{BODY} .amb-event", "id", lambda: box.press("Enter")))
     return found
 
 
 def _stepped(page, times: int = 10) -> list[float]:
     slider = page.get_by_role("slider", name="Axial slice")
     slider.focus()
-    return [
-        _until_changed(page, _DRAWN, "el => el.src", lambda: slider.press("ArrowLeft")) for _ in range(times)
-    ]
+    return [_until_changed(page, _DRAWN, "src", lambda: slider.press("ArrowLeft")) for _ in range(times)]
 
 
-def _until_changed(page, selector: str, value: str, act) -> float:
-    """Seconds from the act until what is shown is another, watched inside the page at every frame."""
-    script = f"""() => {{ const read = {value}, find = () => document.querySelector('{selector}');
-        const before = read(find()); window.seen = new Promise((done) => {{ const start = performance.now();
-        const look = () => {{ const now = find(); now && read(now) !== before || performance.now() - start > 9e3 ? done(performance.now() - start)
-        : requestAnimationFrame(look); }}; look(); }}); }}"""
-    page.evaluate(script)
+_WATCH = """([selector, name]) => {
+  const read = () => document.querySelector(selector)?.[name], before = read(), start = performance.now();
+  window.seen = new Promise((done) => {
+    const look = () => {
+      const passed = performance.now() - start;
+      if ((read() && read() !== before) || passed > 9000) done(passed); else requestAnimationFrame(look);
+    };
+    look();
+  });
+}"""
+
+
+def _until_changed(page, selector: str, name: str, act) -> float:
+    """Seconds from the act until a property of what is shown is another, watched inside the page at every frame."""
+    page.evaluate(_WATCH, [selector, name])
     act()
     return page.evaluate("window.seen") / 1000
 

@@ -102,8 +102,21 @@ def _downloads(asked: Asked) -> Markup:
         for name in FORMATS
     ]
     parts = [el("span", "Download this board:"), *links, *([] if asked.board is None else runs)]
-    about = el("a", "JSON API", href="./about", title="the same tables for programs, with gradio_client")
-    return el("p", parts, about, class_="amb-links")
+    return el("p", parts, class_="amb-links") + _api(asked)
+
+
+def _api(asked: Asked) -> Markup:
+    """How a program reads the same table."""
+    state = asked.state
+    lists = [list(state[name]) for name in ("track", "task", "tier", "status")]
+    values = ", ".join(repr(value) for value in (state["board"], *lists, state["since"], state["until"]))
+    code = (
+        "from gradio_client import Client\n\n"
+        'client = Client("http://127.0.0.1:7860")    # or the name of the Space\n'
+        f'client.predict({values}, api_name="/leaderboard")\n'
+        "# more: /boards, /runs, /run, /status\n"
+    )
+    return el("details", el("summary", "The same table for a program"), el("pre", code), class_="amb-code")
 
 
 def _download(table: str, form: str, asked: Asked) -> Markup:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 from urllib.parse import quote
@@ -12,6 +13,8 @@ from fastapi.testclient import TestClient
 
 from hf_datasets.records import dump_record
 from space.app import build_files
+from space.board import Filter
+from space.boardpage import Asked
 from space.boardtable import board_table
 from space.columns import COLUMNS
 from space.downloads import written
@@ -123,3 +126,12 @@ def test_the_endpoints_give_what_the_pages_show(space):
     assert client.predict("no-such-run", api_name="/run") == {}
     assert client.predict(api_name="/status")["problems"] == []
     json.dumps(rows, allow_nan=False)
+
+
+def test_the_page_shows_the_call_that_gives_its_table(client):
+    web = client()
+    (board,) = web.data.boards.values()
+    asked = Asked(web.data, board, Filter(tracks=("vqa",), since="2026-01-01"), "", {"cols": []})
+    assert html.escape(
+        f"client.predict('{board.key}', ['vqa'], [], [], [], '2026-01-01', '',"
+    ) in leaderboard._api(asked)

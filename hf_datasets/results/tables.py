@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,14 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hf_datasets.arrow import CASES, RUNS, VERSION_KEY
+from hf_datasets.arrow import VERSION_KEY
 from hf_datasets.records import SCHEMA_VERSION
 
 _RUN_ID = r"^[a-z0-9][a-z0-9.\-]{0,199}$"
-_UNITS = {
-    RUNS: ("overall", "agentic", "task_score", "task_score_ungated", "s1", "s2", "s3", "s4", "s5", "completion"),
-    CASES: ("score",),
-}  # fmt: skip
+_UNITS = (
+    "overall", "agentic", "task_score", "task_score_ungated", "s1", "s2", "s3", "s4", "s5", "completion", "score"
+)  # fmt: skip
 _NAMED = 3
 """So many bad rows are named, the others counted."""
 
@@ -55,7 +54,7 @@ def read_part(source: Path | bytes, schema: pa.Schema, where: str) -> Read:
             table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError) as error:
         return _nothing(schema, f"{where}: cannot be read: {' '.join(str(error).split())[:200]}")
-    return _checked(table, schema, where)
+    return _checked(table, where) if "schema_version" in schema.names else Read(table)
 
 
 def read_parts(folder: Path, schema: pa.Schema) -> Read:
@@ -96,10 +95,10 @@ def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def _checked(table: pa.Table, schema: pa.Schema, where: str) -> Read:
+def _checked(table: pa.Table, where: str) -> Read:
     """Rows that a reader can rely on; the others are named, a line for each cause."""
     problems = []
-    for words, bad in _CHECKS.get(schema, ()):
+    for words, bad in _CHECKS:
         wrong = pc.fill_null(bad(table), False)
         if not pc.any(wrong, min_count=0).as_py():
             continue
@@ -125,25 +124,19 @@ def _bad_id(table: pa.Table) -> pa.ChunkedArray:
     return pc.invert(pc.fill_null(pc.match_substring_regex(table["run_id"], _RUN_ID), False))
 
 
-def _out_of_range(names: Sequence[str]) -> Callable[[pa.Table], pa.ChunkedArray]:
-    def bad(table: pa.Table) -> pa.ChunkedArray:
-        wrong = pa.chunked_array([pa.array([False] * len(table), pa.bool_())])
-        for name in names:
-            inside = pc.and_(pc.greater_equal(table[name], 0.0), pc.less_equal(table[name], 1.0))
-            wrong = pc.or_(wrong, pc.fill_null(pc.invert(inside), False))
-        return wrong
-
-    return bad
+def _out_of_range(table: pa.Table) -> pa.ChunkedArray:
+    wrong = pa.chunked_array([pa.array([False] * len(table), pa.bool_())])
+    for name in set(_UNITS) & set(table.column_names):
+        inside = pc.and_(pc.greater_equal(table[name], 0.0), pc.less_equal(table[name], 1.0))
+        wrong = pc.or_(wrong, pc.fill_null(pc.invert(inside), False))
+    return wrong
 
 
-_CHECKS: dict[pa.Schema, tuple[tuple[str, Callable[[pa.Table], pa.ChunkedArray]], ...]] = {
-    schema: (
-        (_newer("newer than ours"), lambda table: pc.greater(table["schema_version"], SCHEMA_VERSION)),
-        ("a run id that is none (expected a-z, 0-9, dots and dashes, at most 200)", _bad_id),
-        ("a score outside [0, 1]", _out_of_range(_UNITS[schema])),
-    )
-    for schema in (RUNS, CASES)
-}
+_CHECKS: tuple[tuple[str, Callable[[pa.Table], pa.ChunkedArray]], ...] = (
+    (_newer("newer than ours"), lambda table: pc.greater(table["schema_version"], SCHEMA_VERSION)),
+    ("a run id that is none (expected a-z, 0-9, dots and dashes, at most 200)", _bad_id),
+    ("a score outside [0, 1]", _out_of_range),
+)
 
 
 def _nothing(schema: pa.Schema, problem: str) -> Read:

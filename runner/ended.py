@@ -17,6 +17,7 @@ from evaluator.report import TaskReport
 from evaluator.rubric import load_rubric
 from evaluator.submission import changed_since_collection, collect, make_readable
 from evaluator.trace import End, read_trace
+from hf_datasets import signing
 from hf_datasets.records import RunRecord, dump_record, load_record
 from runner import cell as files
 from runner.cell import CellFile, is_done, read_form, require_readable
@@ -234,6 +235,9 @@ class Run:
             kept = superseded(self.folder, name, sha256_file(path))
             kept.parent.mkdir(exist_ok=True)
             write_atomic(kept, path.read_bytes())
+            signature = path.with_name(path.name + signing.SUFFIX)
+            if signature.is_file():  # it was made over that version, and goes with it
+                signature.replace(kept.with_name(kept.name + signing.SUFFIX))
         write_atomic(path, raw)
 
 

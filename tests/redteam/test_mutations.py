@@ -15,7 +15,7 @@ from mutations import MUTATIONS
 
 REPOSITORY = Path(__file__).parents[2]
 HERE = str(Path(__file__).parent)
-PATIENCE = 120
+PATIENCE = 300
 ASKED_FOR = {"capabilities", "uid", "network", "link_refusal", "size_caps", "delimiter", "digests"}
 
 

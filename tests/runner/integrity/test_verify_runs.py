@@ -301,3 +301,22 @@ def test_without_the_staged_data_it_is_said_that_not_all_was_checked(run, tmp_pa
     assert cell["release"] == "phantom"
     assert (found.state, found.exit_code) == ("incomplete", 3)
     assert "not a manifest" in found.differences[0] or "stage" in found.differences[0]
+
+
+def test_a_signature_goes_with_the_record_it_was_made_over(run, data, tmp_path):
+    from hf_datasets.signing import sign_record
+    from runner.verify import require_signature
+
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "key"], check=True)
+    allowed = tmp_path / "allowed"
+    allowed.write_text(f"me@example.org {(tmp_path / 'key.pub').read_text()}")
+    sign_record(run / "record.json", tmp_path / "key")
+    regrade(run, data, "bubblewrap")
+    found = verify(run, data)
+    require_signature(found, allowed)
+    assert found.differences == ["record.json.sig is missing: the record is not signed"]
+    assert len(list((run / "superseded").glob("record-*.json.sig"))) == 1
+    sign_record(run / "record.json", tmp_path / "key")
+    found = verify(run, data)
+    require_signature(found, allowed)
+    assert (found.state, found.notes) == ("verified", ["signed by me@example.org"])

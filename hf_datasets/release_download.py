@@ -67,7 +67,8 @@ def download_release(
     data : Path
         Root of the staged data.
     references
-        Where the gated part lies; ``source`` with ``-references`` when None.
+        Where the gated part lies, ``ORG/NAME@COMMIT`` for another commit than its newest; ``source`` with
+        ``-references`` when None.
     revision
         Commit of the repository; its newest when None. The commit that was found is written down.
     tasks
@@ -152,7 +153,9 @@ def ensure_released(
     before = downloaded(data / release)
     if before is not None:
         pinned = None if before.revision.startswith("sha256:") else before.revision
-        source, references, revision, digest = before.source, before.references, pinned, before.form_sha256
+        source, revision, digest = before.source, pinned, before.form_sha256
+        at = f"@{before.references_revision}" if before.references_revision else ""
+        references: str | None = f"{before.references}{at}"
     elif named:
         source, _, wanted = named.partition("@")
         references, revision, digest = None, wanted or None, None
@@ -196,7 +199,8 @@ class _Gated:
 
     def opened(self) -> Part:
         if self.part is None:
-            part = open_part(self.name, None, self.scratch)
+            name, _, revision = self.name.partition("@")
+            part = open_part(name, revision or None, self.scratch)
             theirs, ours = (
                 sha256_file(one.file(RELEASE_NAME, MAX_FORM_BYTES)) for one in (part, self.public)
             )
@@ -311,7 +315,10 @@ def _entry(form: ReleaseForm, task: str) -> TaskEntry:
 def _write_down(target: Path, form: ReleaseForm, public: Part, gated: _Gated, fetched: list[Fetched]) -> None:
     before = downloaded(target)
     digest = sha256_file(public.file(RELEASE_NAME, MAX_FORM_BYTES))
-    pinned = dict(before.tasks) if before and before.form_sha256 == digest else {}
+    pinned: dict[str, Pinned] = {}
+    kept: str | None = None
+    if before is not None and before.form_sha256 == digest:
+        pinned, kept = dict(before.tasks), before.references_revision
     for entry in form.tasks:
         if entry.id in {one.task for one in fetched}:
             known = entry.data.manifest_sha256 if entry.data else entry.manifest_sha256
@@ -319,9 +326,13 @@ def _write_down(target: Path, form: ReleaseForm, public: Part, gated: _Gated, fe
     note = Downloaded(
         release=form.release,
         source=public.name,
-        references=gated.name,
+        references=gated.name.partition("@")[0],
         revision=public.revision or f"sha256:{digest}",
-        references_revision=gated.part.revision if gated.part else None,
+        references_revision=gated.part.revision
+        if gated.part
+        else before.references_revision
+        if before and same
+        else None,
         form_sha256=digest,
         tasks=pinned,
     )

@@ -43,7 +43,8 @@ def download_release(
     source: Annotated[str, typer.Option("--from", help="Dataset repository ORG/NAME, or a folder.")],
     data: Annotated[Path, typer.Option(help="Root of the staged data.")] = Path("data"),
     references: Annotated[
-        str | None, typer.Option(help="Where the gated part lies; the source with -references by default.")
+        str | None,
+        typer.Option(help="Where the gated part lies (@COMMIT at a commit); SOURCE-references by default."),
     ] = None,
     revision: Annotated[
         str | None, typer.Option(help="Commit of the repository; the newest by default.")

@@ -7,6 +7,8 @@ import hashlib
 import io
 import json
 import shutil
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -288,9 +290,6 @@ def hub_release(hub, lite):
 
 
 def hf_datasets_command(hub, home, *arguments: str, token: str | None = "hf_writer"):
-    import subprocess
-    import sys
-
     return subprocess.run(
         [sys.executable, "-m", "hf_datasets", *arguments],
         env=hub.environment(home, token),
@@ -314,6 +313,28 @@ def test_a_release_comes_from_the_hub_at_a_pinned_commit(hub, hub_release, tmp_p
         == hub.history("bench/lite-references")[0].oid
     )
     assert not list((tmp_path / "data" / "lite").glob(".download-*"))
+
+
+def test_a_data_folder_keeps_to_its_commits_when_both_parts_move_on(hub, hub_release, tmp_path):
+    repo, commit = hub_release
+    arguments = ("download-release", "lite", "--from", repo, "--task", TASK, "--data", str(tmp_path / "data"))
+    assert hf_datasets_command(hub, tmp_path, *arguments).returncode == 0
+    for part in (repo, f"{repo}-references"):
+        hub.put(part, {"release.json": b"{}"})
+    code = (
+        "from pathlib import Path; from hf_datasets.release_download import ensure_released, revision_of; "
+        "from tasks.names import Release; "
+        f"data = Path({str(tmp_path / 'data')!r}); "
+        "print(revision_of(ensure_released(Release.LITE, 'medxpertqa-mm-task', data, None)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=hub.environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout.strip() == commit, done.stderr
 
 
 def test_without_access_to_the_references_the_error_says_how_to_get_it(hub, hub_release, tmp_path):

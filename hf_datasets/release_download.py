@@ -328,11 +328,7 @@ def _write_down(target: Path, form: ReleaseForm, public: Part, gated: _Gated, fe
         source=public.name,
         references=gated.name.partition("@")[0],
         revision=public.revision or f"sha256:{digest}",
-        references_revision=gated.part.revision
-        if gated.part
-        else before.references_revision
-        if before and same
-        else None,
+        references_revision=gated.part.revision if gated.part else kept,
         form_sha256=digest,
         tasks=pinned,
     )

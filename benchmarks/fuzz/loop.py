@@ -56,7 +56,7 @@ class Tally:
 
 
 def outcome_of(target: Target, content: bytes, folder: Path) -> str:
-    """What the target makes of an input, within a time limit on the processor: its answer, or where and with what it refused.
+    """What the target makes of an input: its answer, or where and with what it refused.
 
     Raises
     ------

@@ -162,12 +162,9 @@ class RayEngine:
         try:
             give_up = time.monotonic() + patience
             for stream in self._running:
-                ray.cancel(stream, force=False)  # the worker stops its sandbox
-            waiting = list(self._running)
-            while waiting and (left := give_up - time.monotonic()) > 0:
-                _, waiting = ray.wait(waiting, num_returns=1, timeout=left)
-            for stream in waiting:
-                ray.cancel(stream, force=True)
+                ray.cancel(stream, force=False)  # the worker breaks off, and stops its sandbox
+            while self._running and time.monotonic() < give_up and not _is_idle():
+                time.sleep(LOOK_SECONDS / 10)
             self._running.clear()
         finally:
             ray.shutdown()
@@ -189,11 +186,11 @@ class RayEngine:
         return wanted
 
     def _cluster(self) -> list[dict[str, float]]:
-        """Resources of each machine that lives."""
+        """Resources of each machine that lives; after the end, of those that last did."""
         import ray
 
         now = time.monotonic()
-        if now - self._looked > LOOK_SECONDS:
+        if now - self._looked > LOOK_SECONDS and ray.is_initialized():
             self._nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
             self._looked = now
         return self._nodes
@@ -222,6 +219,13 @@ class RayEngine:
             return interrupted(job, f"lost on the way: {words_of(error)}"[:DETAIL], Cause.WORKER_LOST)
         except (Busy, OSError) as error:
             return interrupted(job, words_of(error)[:DETAIL], _cause_here(error))
+
+
+def _is_idle() -> bool:
+    """Whether no task runs on the cluster. A cancelled one counts as ended at once, so its resources are looked at."""
+    import ray
+
+    return bool(ray.available_resources().get("CPU", 0) >= ray.cluster_resources().get("CPU", 0))
 
 
 def _cause_here(error: Exception) -> Cause:

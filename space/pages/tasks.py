@@ -79,7 +79,9 @@ def build(site: Site) -> None:
     inputs = list(controls.values())
     site.on_load(opened, [*inputs, *shown])
     for control in inputs:
-        control.input(show, inputs, shown, trigger_mode="always_last", **quiet)
+        # A text box tells of every change but not reliably of typing; the others tell which changes are the reader's.
+        changed = control.change if control is words else control.input
+        changed(show, inputs, shown, trigger_mode="always_last", **quiet)
     site.remember(controls)
 
 

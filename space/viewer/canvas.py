@@ -14,7 +14,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 from PIL import Image
 
-from evaluator.pictures import BONE, LUNG, SOFT_TISSUE, Window, window_for
+from evaluator.pictures import BONE, LUNG, SOFT_TISSUE, Window
 from space.markup import el
 from space.palette import PALETTE
 
@@ -53,11 +53,11 @@ HIT, FALSE, MISSED = (
 )
 
 
-def window_of(values: Pixels, words: str, choice: str) -> Window:
-    """The range of values that is shown from black to white."""
+def window_of(values: Pixels, automatic: Window, choice: str) -> Window:
+    """The range of values that is shown from black to white; ``automatic`` is the one that suits them."""
     if choice == "full range":
         return float(values.min()), max(float(values.max()), float(values.min()) + 1e-6)
-    return WINDOWS.get(choice) or window_for(values, words)
+    return WINDOWS.get(choice) or automatic
 
 
 def cut(volume: Pixels, plane: Plane, place: int) -> Pixels:

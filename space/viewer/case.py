@@ -6,13 +6,15 @@ before its body is read, and a damaged one is a sentence on the page.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
 
+from evaluator.pictures import Window, window_for
 from evaluator.readers.errors import ReadError
+from evaluator.readers.nifti import Volume
 from evaluator.tracks.base import CaseFault, CaseFiles, ReferenceMissing
 from space.viewer.cache import ByteCache, size_of
 from space.viewer.read import TooLarge, read_given, read_output, read_output_alone, read_reference
@@ -65,7 +67,8 @@ class CaseView:
     given: Any
     sides: tuple[Side, ...]
     note: str = ""
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    window: Window | None = None
+    """Of the input, where it is a volume: the range of grey values that suits it."""
 
     @property
     def runs(self) -> tuple[Side, ...]:
@@ -93,17 +96,20 @@ class Handed:
 
 def load_case(task: Task, case_id: str, handed: Sequence[Handed], staged: Staged | None) -> CaseView:
     """Read one case of several runs. Whatever cannot be read or is too large becomes a side's ``fault``."""
-    given, note = None, ""
+    given, note, window = None, "", None
     if staged is not None:
         public = staged.public / case_id
         try:
             given = _cached(("given", task.id, public), lambda: read_given(task, public, MAX_VOXELS))
+            if isinstance(given, Volume):
+                words = f"{task.title} {task.modality}"
+                window = _cached(("window", task.id, public), lambda: window_for(given.data, words))
         except (ReferenceMissing, ReadError, TooLarge) as error:
             note, staged = f"The input cannot be shown: {error}", None
     sides = [_side(task, case_id, one, staged, given) for one in handed]
     if staged is not None:
         sides.append(_reference(task, case_id, staged))
-    return CaseView(task, case_id, given, tuple(sides), note)
+    return CaseView(task, case_id, given, tuple(sides), note, window)
 
 
 def _side(task: Task, case_id: str, handed: Handed, staged: Staged | None, given: Any) -> Side:

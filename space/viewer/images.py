@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 
-from evaluator.pictures import Window
+from evaluator.pictures import Window, window_for
 from evaluator.readers.nifti import Volume
 from space.markup import el
 from space.palette import PALETTE
@@ -85,13 +86,12 @@ def _grid(view: CaseView) -> Volume:
 def _cuts(view: CaseView, look: Look, plane: Plane, longest: int) -> list[_Cut]:
     grid = _grid(view)
     size = panel_size(grid.data.shape, grid.spacing, plane, longest)
-    words = f"{view.task.title} {view.task.modality}"
     found = []
-    if view.given is not None:
-        window = window_of(view.given.data, words, look.window)
+    if view.given is not None and view.window is not None:
+        window = window_of(view.given.data, view.window, look.window)
         place = look.place[AXIS[plane]] * view.given.data.shape[AXIS[plane]] // grid.data.shape[AXIS[plane]]
         found.append(_Cut(INPUT, _shown(view.given, plane, place, size, window), None))
-    window = _output_window(view, look, words)
+    window = _output_window(view, look)
     found += [
         _Cut(side.name, _shown(side.output, plane, look.place[AXIS[plane]], size, window), side)
         for side in view.drawable
@@ -99,14 +99,12 @@ def _cuts(view: CaseView, look: Look, plane: Plane, longest: int) -> list[_Cut]:
     return found
 
 
-def _output_window(view: CaseView, look: Look, words: str) -> Window:
+def _output_window(view: CaseView, look: Look) -> Window:
     """One window for all outputs: that of the task's range, so that none looks better for being shown otherwise."""
-    import numpy as np
-
     assert isinstance(view.task.output, ImageOutput)
-    first = (view.reference or view.drawable[0]).output.data
-    values = np.asarray(view.task.output.data_range) if look.window == "automatic" else first
-    return window_of(values, words, look.window)
+    shown = (view.reference or view.drawable[0]).output.data
+    suits = window_for(np.asarray(view.task.output.data_range), f"{view.task.title} {view.task.modality}")
+    return window_of(shown, suits, look.window)
 
 
 def _shown(volume: Volume, plane: Plane, place: int, size: Size, window: Window) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,10 @@ def focus(view: CaseView) -> Point:
 def show(view: CaseView, look: Look) -> Markup:
     """Every side with the chosen structures, in the chosen planes."""
     targets = _chosen(view, look)
-    figures = [_figure(view, side, look, targets) if side.output else absent(side) for side in view.sides]
+    slices = [_slice(view, look, plane) for plane in look.planes]
+    figures = [
+        _figure(view, side, look, targets, slices) if side.output else absent(side) for side in view.sides
+    ]
     return el("div", _legend(view, look, targets), columns(figures, view))
 
 
@@ -88,31 +92,48 @@ def _grid(view: CaseView) -> Volume:
     return volume
 
 
-def _figure(view: CaseView, side: Side, look: Look, targets: Sequence[Target]) -> Markup:
-    longest = LARGE if len(look.planes) == 1 else SMALL
-    pictures = [_panel(view, side, look, targets, plane, longest) for plane in look.planes]
+@dataclass(frozen=True)
+class _Slice:
+    """One plane at one place: the scan as all sides show it, at the size of their panels."""
+
+    plane: Plane
+    place: int
+    count: int
+    size: Size
+    scan: Colours
+
+
+def _slice(view: CaseView, look: Look, plane: Plane) -> _Slice:
+    grid, place = _grid(view), look.place[AXIS[plane]]
+    size = panel_size(grid.data.shape, grid.spacing, plane, LARGE if len(look.planes) == 1 else SMALL)
+    count = grid.data.shape[AXIS[plane]]
+    if view.given is None or view.window is None:
+        return _Slice(plane, place, count, size, np.zeros((size[1], size[0], 3), np.uint8))
+    window = window_of(view.given.data, view.window, look.window)
+    scan = in_colour(resized(grey(cut(view.given.data, plane, place), window), size))
+    return _Slice(plane, place, count, size, scan)
+
+
+def _figure(
+    view: CaseView, side: Side, look: Look, targets: Sequence[Target], slices: Sequence[_Slice]
+) -> Markup:
+    pictures = [_panel(view, side, look, targets, one) for one in slices]
     return figure(side, el("div", pictures, class_="amb-planes"))
 
 
-def _panel(
-    view: CaseView, side: Side, look: Look, targets: Sequence[Target], plane: Plane, longest: int
-) -> Markup:
-    grid = _grid(view)
-    size = panel_size(grid.data.shape, grid.spacing, plane, longest)
-    place = look.place[AXIS[plane]]
-    scan = _scan(view, look, plane, place, size)
+def _panel(view: CaseView, side: Side, look: Look, targets: Sequence[Target], at: _Slice) -> Markup:
     against = _against(view, side)
     if look.layer == AGREEMENT and against is not None:
-        layers = _agreement(side, against, targets, plane, place, size)
-        drawn, what = filled(scan, layers, look.opacity), f"agreement of {side.name} with {against.name}"
+        layers = _agreement(side, against, targets, at)
+        drawn, what = filled(at.scan, layers, look.opacity), f"agreement of {side.name} with {against.name}"
     else:
         layers = [
-            Layer(scaled(mask, size), colour_of(number))
-            for number, mask in enumerate(_masks(side, targets, plane, place))
+            Layer(scaled(mask, at.size), colour_of(number))
+            for number, mask in enumerate(_masks(side, targets, at))
         ]
         names = ", ".join(target.name for target in targets)
-        drawn, what = _drawn(scan, layers, look), f"{look.layer} of {names} by {side.name}"
-    alt = f"{plane} slice {place + 1} of {grid.data.shape[AXIS[plane]]}, {what}"
+        drawn, what = _drawn(at.scan, layers, look), f"{look.layer} of {names} by {side.name}"
+    alt = f"{at.plane} slice {at.place + 1} of {at.count}, {what}"
     return picture(drawn, alt, class_="amb-slice")
 
 
@@ -123,19 +144,11 @@ def _drawn(scan: Colours, layers: Sequence[Layer], look: Look) -> Colours:
     return outlined(scan, layers, min(1.0, look.opacity + 0.3))
 
 
-def _scan(view: CaseView, look: Look, plane: Plane, place: int, size: Size) -> Colours:
-    if view.given is None:
-        return np.zeros((size[1], size[0], 3), np.uint8)
-    words = f"{view.task.title} {view.task.modality}"
-    window = window_of(view.given.data, words, look.window)
-    return in_colour(resized(grey(cut(view.given.data, plane, place), window), size))
-
-
-def _masks(side: Side, targets: Sequence[Target], plane: Plane, place: int) -> list[Mask]:
+def _masks(side: Side, targets: Sequence[Target], at: _Slice) -> list[Mask]:
     cuts: dict[str, Any] = {}
     for target in targets:
         if target.file not in cuts:
-            cuts[target.file] = cut(side.output[target.file].data, plane, place)
+            cuts[target.file] = cut(side.output[target.file].data, at.plane, at.place)
     return [np.isin(cuts[target.file], target.ids) for target in targets]
 
 
@@ -145,12 +158,10 @@ def _against(view: CaseView, side: Side) -> Side | None:
     return None if other is None or other is side else other
 
 
-def _agreement(
-    side: Side, other: Side, targets: Sequence[Target], plane: Plane, place: int, size: Size
-) -> list[Layer]:
-    ours, theirs = (_masks(one, targets, plane, place) for one in (side, other))
+def _agreement(side: Side, other: Side, targets: Sequence[Target], at: _Slice) -> list[Layer]:
+    ours, theirs = (_masks(one, targets, at) for one in (side, other))
     return [
-        Layer(scaled(layer.mask, size), layer.colour)
+        Layer(scaled(layer.mask, at.size), layer.colour)
         for pair in zip(ours, theirs, strict=True)
         for layer in agreement(*pair)
     ]

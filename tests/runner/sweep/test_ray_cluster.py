@@ -12,26 +12,33 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import fields
 from pathlib import Path
 
 import psutil
 import pytest
 
 from hf_datasets.records import load_record
+from runner.cell import Cell
 from runner.errors import EnvironmentProblem
-from runner.sweep.engine import Needs
+from runner.execute import Options
+from runner.sweep.engine import Job, Needs
 from runner.sweep.folder import SweepFolder
 from runner.sweep.form import SweepForm
+from runner.sweep.inputs import Inputs
 from runner.sweep.ledger import iter_ledger
 from runner.sweep.lock import freeze, store
 from runner.sweep.ray_engine import RayEngine
 from runner.sweep.report.write import write_report
+from tasks.names import Release, Tier
 
 ray = pytest.importorskip("ray")
 
 pytestmark = [pytest.mark.slow, pytest.mark.bubblewrap]
 
 REPOSITORY = Path(__file__).parents[3]
+PATHS = os.pathsep.join(map(str, (REPOSITORY, Path(__file__).parent)))
+"""Where the nodes' workers find the project and ``ray_parts``."""
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_health_check_initial_delay_ms": "0",
@@ -66,7 +73,8 @@ def cluster(place):
     from ray.cluster_utils import Cluster
 
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (ENVIRONMENT | {"AUTOMEDBENCH_SCRATCH": str(place / "scratch")}).items():
+        here = {"AUTOMEDBENCH_SCRATCH": str(place / "scratch"), "PYTHONPATH": PATHS}
+        for name, value in (ENVIRONMENT | here).items():
             patch.setenv(name, value)
         node = {"num_cpus": 1, "memory": 2**30, "object_store_memory": 80 * 2**20}
         made = Cluster()
@@ -173,4 +181,18 @@ def test_a_cluster_that_holds_no_cell_is_refused_before_anything_is_given(cluste
         EnvironmentProblem, match="no machine of the Ray cluster holds a cell, which takes 9 CPU"
     ):
         RayEngine(cluster.address, needs=Needs(cpus=9)).start()
+    assert not ray.is_initialized()
+
+
+def test_breaking_off_waits_for_the_workers(cluster, tmp_path):
+    cell = Cell("vqa-rad-task", Tier.LITE, Release.PHANTOM, "noop")
+    inputs = Inputs(**{field.name: "" for field in fields(Inputs)})
+    engine = RayEngine(cluster.address, work="ray_parts:wait_to_be_broken_off")
+    engine.start()
+    engine.give(Job(cell, 1, ("run",), Options(tmp_path / "runs", tmp_path), inputs))
+    give_up = time.monotonic() + 60
+    while not (tmp_path / "began").exists() and time.monotonic() < give_up:
+        assert engine.ended(0.1) == []
+    engine.close(30.0)
+    assert (tmp_path / "broken off").exists()
     assert not ray.is_initialized()

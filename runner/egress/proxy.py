@@ -140,9 +140,9 @@ class Proxy:
             connection.close()
 
     def _answer(self, client: socket.socket, traffic: _Traffic) -> None:
-        client.settimeout(REQUEST_SECONDS)
         inside = h11.Connection(h11.SERVER, max_incomplete_event_size=HEADER_BYTES)
         try:
+            client.settimeout(REQUEST_SECONDS)
             request = _next(inside, client)
             if not isinstance(request, h11.Request):
                 return

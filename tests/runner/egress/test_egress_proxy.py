@@ -279,6 +279,15 @@ def test_closing_ends_open_tunnels_and_every_one_has_its_line(opened):
             client.close()
 
 
+def test_a_connection_that_comes_while_it_closes_troubles_nobody(opened):
+    proxy = opened(Rules(hosts=LISTED))
+    proxy.proxy.close()
+    client, other = socket.socketpair()
+    with other:
+        proxy.proxy._serve(client)
+        assert other.recv(10) == b""
+
+
 def test_more_connections_than_are_served_are_closed_and_the_others_go_on(opened, echo):
     proxy = opened(operator(echo))
     idle = [proxy.connect() for _ in range(MOST_CONNECTIONS)]

@@ -29,6 +29,7 @@ demo: $(VENV)/.user
 
 test: lint
 	.ci/sandbox
+	.ci/browser
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-fast: $(VENV)/.dev

@@ -253,12 +253,8 @@ def _fault(remote: Remote, path: Path) -> str | None:
 
 
 def _from_hub(hub: HubFiles, revision: str | None, out: Path, say: Say) -> list[Path]:
-    try:
-        from hf_datasets.hub import Hub, HubError
-    except ImportError:
-        raise FetchError(
-            f"{hub.repo} lies on the Hugging Face Hub; install the extra first: pip install 'automedbench[hub]'"
-        ) from None
+    from hf_datasets.hub import Hub, HubError
+
     say(f"{hub.repo}: {', '.join(hub.files)} at {revision or 'the newest revision'}")
     try:
         Hub(hub.repo, say=say).snapshot(list(hub.files), revision, folder=out)

@@ -77,12 +77,8 @@ class HubPart:
     @classmethod
     def at(cls, name: str, revision: str | None, scratch: Path) -> HubPart:
         """The repository at the commit that ``revision`` (its newest when None) stands for now."""
-        try:
-            from hf_datasets.hub import Hub, HubError
-        except ImportError:
-            raise ReleaseError(
-                f"{name} lies on the Hugging Face Hub; install the extra first: pip install 'automedbench[hub]'"
-            ) from None
+        from hf_datasets.hub import Hub, HubError
+
         hub = Hub(name)
         try:
             return cls(hub, hub.head((), revision).sha, scratch)

@@ -218,10 +218,8 @@ def _errors_as_exit() -> Iterator[None]:
     # Neither the client's own bars nor its words on every failed request: ours are said once.
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_HUB_VERBOSITY", "error")
-    try:
-        from hf_datasets.hub import BadName, HubError
-    except ImportError as error:
-        _fail(f"{error.name} is not installed; install the extra: pip install 'automedbench[hub]'", code=3)
+    from hf_datasets.hub import BadName, HubError
+
     try:
         yield
     except (BadName, NotADirectoryError, FileExistsError) as error:

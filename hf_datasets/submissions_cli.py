@@ -145,11 +145,9 @@ def _checked(target: str, repo: str | None, scorer: Scorer | None, publish: bool
 
 @contextmanager
 def _errors_as_exit() -> Iterator[None]:
-    try:
-        from hf_datasets.hub import HubError
-        from hf_datasets.submissions import SubmissionError
-    except ImportError as error:
-        _fail(f"{error.name} is not installed; install the extra: pip install 'automedbench[hub]'", code=3)
+    from hf_datasets.hub import HubError
+    from hf_datasets.submissions import SubmissionError
+
     try:
         yield
     except (HubError, SubmissionError) as error:

@@ -4,32 +4,20 @@ from __future__ import annotations
 
 import io
 import json
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
-from hf_datasets.phantoms import PhantomError
-
 ROWS_A_GROUP = 10
 
 
 def write_parquet(path: Path, rows: list[dict[str, Any]], pictures: tuple[str, ...]) -> None:
-    """Write rows of texts, lists of texts and, in the columns ``pictures``, structs made by `encoded`.
+    """Write rows of texts, lists of texts and, in the columns ``pictures``, structs made by `encoded`."""
+    import pyarrow as arrow
+    from pyarrow import parquet
 
-    Raises
-    ------
-    PhantomError
-        pyarrow is not installed.
-    """
-    try:
-        arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
-    except ModuleNotFoundError:
-        raise PhantomError(
-            f"{path.name}: writing parquet needs pyarrow; pip install 'automedbench[hub]'"
-        ) from None
     image = arrow.struct([("bytes", arrow.binary()), ("path", arrow.string())])
     fields: list[tuple[str, Any]] = []
     features: dict[str, Any] = {}

@@ -7,7 +7,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +29,8 @@ class ParquetTable:
 
     @cached_property
     def opened(self) -> Any:
-        try:
-            parquet = import_module("pyarrow.parquet")
-        except ModuleNotFoundError:
-            raise StagingError(
-                f"{self.path}: reading parquet needs pyarrow; pip install 'automedbench[hub]'"
-            ) from None
+        from pyarrow import parquet
+
         try:
             return parquet.ParquetFile(self.path)
         except Exception as error:

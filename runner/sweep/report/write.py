@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from evaluator.files import write_atomic
-from runner.errors import EnvironmentProblem
 
 
 def write_report(root: Path, out: Path | None = None) -> list[Path]:
@@ -27,16 +26,10 @@ def write_report(root: Path, out: Path | None = None) -> list[Path]:
     ------
     UsageProblem
         ``root`` holds neither runs nor a lock.
-    EnvironmentProblem
-        pandas is not installed.
     """
-    try:
-        from runner.sweep.report.material import read_material
-        from runner.sweep.report.pages import html, markdown, sections
-    except ModuleNotFoundError as error:
-        if error.name != "pandas":
-            raise
-        raise EnvironmentProblem("the report needs pandas: pip install 'automedbench[hub]'") from None
+    from runner.sweep.report.material import read_material
+    from runner.sweep.report.pages import html, markdown, sections
+
     material = read_material(root)
     found = sections(material)
     pages = {"report.html": html(material, found), "report.md": markdown(material, found)}

@@ -110,7 +110,7 @@ numbers = st.none() | st.floats(allow_nan=False, allow_infinity=False)
     st.text(max_size=40).filter(str.isprintable), st.dictionaries(st.text(max_size=9), numbers, max_size=4),
     st.sampled_from(list(EndReason)), st.lists(st.text(max_size=9), max_size=3), st.integers(0, 2**63 - 1),
 )  # fmt: skip
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_any_sound_record_survives_the_table(words, metrics, reason, flags, count):
     record = make_record(
         1, end_detail=words, metrics=metrics, end_reason=reason, flags=flags, tokens_in=count

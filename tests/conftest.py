@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from hf_datasets import ensure_phantom
 from hf_datasets.folders import locked
@@ -27,6 +28,10 @@ os.environ |= {  # read by huggingface_hub when it is imported; no test speaks t
 }
 
 from hub_standin import HubStandIn
+
+# Time says something about the machine, not about the code.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

@@ -19,13 +19,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from hf_datasets.phantoms import PhantomError, make_phantom
+from hf_datasets.phantoms import make_phantom
 from hf_datasets.phantoms.shapes import rng_for
 from hf_datasets.phantoms.vqa import deck, histology, series
 from hf_datasets.phantoms.vqa.deck import Card, deal
 from hf_datasets.phantoms.vqa.endoscopy import Frame, Polyp
 from hf_datasets.phantoms.vqa.scenes import Ask, Scene, brain_slice, film, scope, tissue
-from hf_datasets.staging import StagingError, stage
+from hf_datasets.staging import stage
 from hf_datasets.staging.vqa.question import lettered
 from tasks.registry import load_task
 
@@ -577,18 +577,6 @@ def test_a_damaged_source_is_refused_whole(task_id, damage, words, copied, tmp_p
     raw = copied(task_id)
     damage(raw)
     assert words in staging_refusal(task_id, raw, tmp_path / "data")
-
-
-def test_parquet_without_pyarrow_is_named(raws, tmp_path, monkeypatch):
-    def refused(name: str) -> Any:
-        raise ModuleNotFoundError(name)
-
-    monkeypatch.setattr("hf_datasets.staging.vqa.tables.import_module", refused)
-    monkeypatch.setattr("hf_datasets.phantoms.vqa.tables.import_module", refused)
-    with pytest.raises(StagingError, match=r"needs pyarrow; pip install 'automedbench\[hub\]'"):
-        stage("pathvqa-task", raws / "pathvqa-task", tmp_path / "data", release="phantom")
-    with pytest.raises(PhantomError, match="needs pyarrow"):
-        make_phantom("pathvqa-task", tmp_path / "raw")
 
 
 @pytest.mark.parametrize("task_id", COUNT)

@@ -189,10 +189,10 @@ class PrivateEngine:
         paths = [f"--{name}={self.place}/{folder}" for name, folder in options.items()]
         (self.place / "pid").unlink(missing_ok=True)
         plain = ["--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false"]
+        # In a network of its own: an engine without a bridge takes away the one that it finds, which is the machine's.
+        command = ["unshare", "--net", "dockerd", "-H", self.url, *paths, *plain]
         with (self.place / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                ["dockerd", "-H", self.url, *paths, *plain], stdout=log, stderr=log, start_new_session=True
-            )
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         give_up = time.monotonic() + 60
         while not self._answers():
             if self.process.poll() is not None or time.monotonic() > give_up:

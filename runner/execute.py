@@ -120,6 +120,7 @@ def _require_same_request(
     names = ("task", "tier", "release", "agent", "repeat")
     pairs = {name: (getattr(ran, name), getattr(cell, name)) for name in names}
     pairs["network"] = (ran.network, options.network)
+    pairs["watch_training"] = (ran.watch_training, options.watch_training)
     if isinstance(profile, EndpointProfile):
         pairs["model"] = (ran.model, profile.model)
     pairs |= {name: (getattr(ran.limits, name), value) for name, value in limits.model_dump().items()}

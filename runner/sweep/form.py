@@ -56,6 +56,7 @@ class SweepForm(Strict):
     repeats: Literal["published"] | PositiveInt | dict[str, PositiveInt] = "published"
     release: Release = Release.PHANTOM
     network: Network = "allowlist"
+    watch_training: bool = False
     sandbox: BackendName = "auto"
     limits: dict[str, float | int] = Field(default={})
     judge: str = "rules"

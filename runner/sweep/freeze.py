@@ -102,6 +102,7 @@ class Freezer:
                 "release": self.release.value,
                 "limits": effective_limits(load_task(task_id), self.options).model_dump(mode="json"),
                 "network": self.options.network,
+                "watch_training": self.options.watch_training,
                 "sandbox": self.options.sandbox,
                 "gpus": self.gpus,
             }

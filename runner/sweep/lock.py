@@ -117,6 +117,7 @@ def options_of(form: SweepForm, runs: Path, data: Path) -> Options:
         data=data,
         sandbox=form.sandbox,
         network=form.network,
+        watch_training=form.watch_training,
         limits=dict(form.limits),
         agents_file=form.agents_file,
         judge=form.judge,

@@ -191,6 +191,8 @@ def test_an_amended_lock_says_for_each_cell_what_it_needs(frozen, tmp_path, data
     assert decisions(folder, more) == {"reuse": 3, "run": 5}
     longer = freeze(form_of(tmp_path, sandbox="bubblewrap", limits={"turns": 7}), data, lock)
     assert decisions(folder, longer) == {"run": 4}
+    watched = freeze(form_of(tmp_path, sandbox="bubblewrap", watch_training=True), data, lock)
+    assert decisions(folder, watched) == {"run": 4}
     other = lock.model_copy(update={"judge_sha256": "other"})
     assert decisions(folder, other) == {"rejudge": 3, "run": 1}
     fixed = lock.model_copy(update={"code": lock.code.model_copy(update={"grade": "fixed"})})

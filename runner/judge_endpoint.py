@@ -12,9 +12,10 @@ from typing import Any
 from evaluator.judge.llm import LlmJudge, LlmSettings
 from evaluator.judge.panel import Answer, NoAnswer
 from evaluator.judge.prompt import Message, Schema
+from runner.agents.failure import Failure
 from runner.agents.gate import FREE, admit
 from runner.agents.patience import Patience
-from runner.agents.provider import Failure, Provider
+from runner.agents.provider import Provider
 from runner.judges import JudgeProfile
 
 Sleep = Callable[[float], None]

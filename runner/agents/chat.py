@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable
 
 from evaluator.trace import Elided, EndReason, ProviderError, Usage
+from runner.agents.failure import Failure
 from runner.agents.gate import admit
 from runner.agents.history import History
 from runner.agents.patience import Patience
 from runner.agents.profiles import ChatProfile
-from runner.agents.provider import Failure, Provider
+from runner.agents.provider import Provider
 from runner.agents.wire import Completion
 from runner.errors import UsageProblem
 from runner.session import Session

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from evaluator.trace import Usage
 
 if TYPE_CHECKING:
+    from runner.agents.failure import Failure
     from runner.agents.profiles import EndpointProfile
-    from runner.agents.provider import Failure
 
 CHARS_PER_TOKEN = 3
 """Few, so that what is reserved for a request is seldom less than what it takes."""

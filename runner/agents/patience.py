@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from runner.agents.failure import Failure
 from runner.agents.profiles import Retries
-from runner.agents.provider import Failure
 
 
 @dataclass

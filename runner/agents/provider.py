@@ -8,10 +8,11 @@ import re
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal, Self, cast
+from typing import Any, Self, cast
 
 import openai
 
+from runner.agents.failure import Failure, FailureKind
 from runner.agents.gate import FREE, Ticket
 from runner.agents.profiles import EndpointProfile
 from runner.agents.wire import Completion, ErrorBody, Unreadable, read_events, read_json
@@ -31,21 +32,6 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 _NO_CREDIT = re.compile(r"insufficient.{0,2}(quota|credit|balance|fund)", re.IGNORECASE)
-
-FailureKind = Literal["retry", "fatal", "too_long"]
-
-
-class Failure(Exception):
-    """A request without a usable reply. ``retry_after`` is what the provider asked for, in seconds."""
-
-    def __init__(
-        self, kind: FailureKind, message: str, status: int | None = None, retry_after: float | None = None
-    ) -> None:
-        super().__init__(message)
-        self.kind: FailureKind = kind
-        self.message = message
-        self.status = status
-        self.retry_after = retry_after
 
 
 class Provider:

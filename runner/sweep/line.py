@@ -14,7 +14,7 @@ from typing import Any
 
 from evaluator.trace import Event, Usage
 from runner.agents import gate
-from runner.agents.provider import Failure
+from runner.agents.failure import Failure
 from runner.progress import Progress
 from runner.session import Session
 from runner.sweep.engine import Job, Line

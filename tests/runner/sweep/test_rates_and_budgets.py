@@ -14,9 +14,10 @@ from sweep_parts import PRICES, Forever
 
 from evaluator.trace import Usage
 from runner.agents import gate
+from runner.agents.failure import Failure
 from runner.agents.gate import BudgetSpent
 from runner.agents.profiles import ChatProfile
-from runner.agents.provider import Failure, Provider
+from runner.agents.provider import Provider
 from runner.errors import UsageProblem
 from runner.sweep.broker import Broker
 from runner.sweep.budget import Purses, require_prices

@@ -7,7 +7,7 @@ import functools
 import pytest
 
 from evaluator.trace import Usage
-from runner.agents.provider import Failure
+from runner.agents.failure import Failure
 from runner.sweep.broker import Broker
 from runner.sweep.budget import Purses
 from runner.sweep.carry import put_beside

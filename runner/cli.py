@@ -10,11 +10,22 @@ import json
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from runner import integrity_cli
+from runner.options import (
+    AgentsFile,
+    AsJson,
+    DataDir,
+    JudgeName,
+    JudgesFile,
+    Quiet,
+    RunFolder,
+    RunsDir,
+    Sandbox,
+)
 from runner.printing import (
     EXIT_ENVIRONMENT,
     EXIT_UNSCORED,
@@ -27,7 +38,7 @@ from runner.printing import (
 from runner.stop import Stopped
 from runner.sweep.cli import app as sweep_app
 from runner.verify_submission import verify_submission
-from tasks.names import Release, Tier, Track
+from tasks.names import Network, Release, Tier, Track
 
 if TYPE_CHECKING:
     from runner.rejudge import Rejudged
@@ -43,41 +54,10 @@ app = typer.Typer(
 app.add_typer(sweep_app)
 
 
-class SandboxName(StrEnum):
-    AUTO = "auto"
-    DOCKER = "docker"
-    BUBBLEWRAP = "bubblewrap"
-
-
-class NetworkName(StrEnum):
-    NONE = "none"
-    ALLOWLIST = "allowlist"
-    OPEN = "open"
-
-
-class AccessName(StrEnum):
-    OPEN = "open"
-    REGISTRATION = "registration"
-    CREDENTIALED = "credentialed"
-
-
 class Listing(StrEnum):
     TASKS = "tasks"
     AGENTS = "agents"
     RUNS = "runs"
-
-
-RunFolder = Annotated[Path, typer.Argument(help="Folder of the run, for example runs/TASK/TIER/AGENT/r00.")]
-RunsDir = Annotated[Path, typer.Option(help="Where run folders go.")]
-DataDir = Annotated[Path, typer.Option(help="Where staged data lie (phantoms are made here when needed).")]
-Sandbox = Annotated[SandboxName, typer.Option(help="What isolates the agent; auto prefers Docker.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else there.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
-AgentsFile = Annotated[Path | None, typer.Option("--agents", help="YAML file with more agent profiles.")]
-JudgeName = Annotated[
-    str, typer.Option(help="Who judges: 'rules' (no key), 'llm', or a profile of --judges.")
-]
-JudgesFile = Annotated[Path | None, typer.Option("--judges", help="YAML file with judge profiles.")]
 
 
 @app.command()
@@ -89,11 +69,11 @@ def run(
     repeat: Annotated[int, typer.Option(min=0, max=9999, help="Which of the planned repeats.")] = 0,
     runs_dir: RunsDir = Path("runs"),
     data: DataDir = Path("data"),
-    sandbox: Sandbox = SandboxName.AUTO,
+    sandbox: Sandbox = "auto",
     network: Annotated[
-        NetworkName,
+        Network,
         typer.Option(help="What the agent reaches: nothing, package indexes and model hubs, or anything."),
-    ] = NetworkName.ALLOWLIST,
+    ] = "allowlist",
     wall_seconds: Annotated[
         int | None,
         typer.Option(
@@ -126,8 +106,8 @@ def run(
     options = Options(
         runs_dir,
         data,
-        sandbox.value,
-        network.value,
+        sandbox,
+        network,
         limits,
         agents,
         judge,
@@ -144,13 +124,13 @@ def run(
 def regrade(
     run: RunFolder,
     data: DataDir = Path("data"),
-    sandbox: Sandbox = SandboxName.AUTO,
+    sandbox: Sandbox = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Score a stored submission again. The agent does not run."""
     from runner.execute import regrade as regrade_run
 
-    report_outcome(regrade_run(require_run_folder(run), data, sandbox.value), as_json)
+    report_outcome(regrade_run(require_run_folder(run), data, sandbox), as_json)
 
 
 @app.command()
@@ -222,7 +202,10 @@ def list_things(
     licence: Annotated[
         str | None, typer.Option("--licence", "--license", help="Tasks whose licence holds these words.")
     ] = None,
-    access: Annotated[AccessName | None, typer.Option(help="Tasks whose data are had so.")] = None,
+    access: Annotated[
+        Literal["open", "registration", "credentialed"] | None,
+        typer.Option(help="Tasks whose data are had so."),
+    ] = None,
     paper: Annotated[
         bool | None, typer.Option("--paper/--not-paper", help="Published tasks, or the others.")
     ] = None,
@@ -239,7 +222,7 @@ def list_things(
             f"--track, --tier, --licence, --access and --paper choose among tasks, not {what.value}"
         )
     if what is Listing.TASKS:
-        rows = listing.tasks(track and track.value, tier, licence, access and access.value, paper)
+        rows = listing.tasks(track and track.value, tier, licence, access, paper)
     else:
         rows = listing.agents(agents) if what is Listing.AGENTS else listing.runs(runs_dir)
     print_rows(rows, as_json)
@@ -254,7 +237,7 @@ def validate(
         bool, typer.Option("--online", help="Resolve requirements at the package index.")
     ] = False,
     snippets: Annotated[bool, typer.Option(help="Run the Lite snippets in the agent's sandbox.")] = True,
-    sandbox: Sandbox = SandboxName.AUTO,
+    sandbox: Sandbox = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Check that tasks are complete. Files, briefs, terms, phantom, anchors, snippets; exit code 2 if one is not."""
@@ -266,7 +249,7 @@ def validate(
 
     if (task is None) == (not every):
         raise UsageProblem("expected a task id or --all, and not both")
-    backend = choose_backend(sandbox.value) if snippets else None
+    backend = choose_backend(sandbox) if snippets else None
     if task is not None:
         task_folder(task)
         verdicts = [validate_one(task, backend, online)]
@@ -341,7 +324,7 @@ def images(
 def demo(
     runs_dir: RunsDir = Path("runs/demo"),
     data: DataDir = Path("data"),
-    sandbox: Sandbox = SandboxName.AUTO,
+    sandbox: Sandbox = "auto",
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -350,7 +333,7 @@ def demo(
     from runner.execute import Options, run_cell
     from runner.progress import watching
 
-    options = Options(runs_dir, data, sandbox.value)
+    options = Options(runs_dir, data, sandbox)
     outcomes = []
     for cell in demo_cells():
         with watching(str(cell), quiet=quiet or as_json) as watch:

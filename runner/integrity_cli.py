@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from runner.options import AsJson
+
 EXIT_DIFFERS = 1
 """Something is not what it was sealed as. As with ``diff``: 0 the same, 1 different, 2 and more trouble."""
 
@@ -23,9 +25,7 @@ def verify(
     allowed_signers: Annotated[
         Path | None, typer.Option(help="OpenSSH file of allowed signers; every record must then be signed.")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON on stdout and nothing else there.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Recompute runs from their folders. Trace, digests, stages, totals and the record; names what differs, exit 1."""
     from runner.rejudge import find_runs

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from hf_datasets.submissions_cli import AsJson, PublishOption, RepoOption, TargetArgument, check_and_print
+from runner.options import Sandbox
 
 
 def verify_submission(
@@ -16,9 +17,7 @@ def verify_submission(
     data: Annotated[
         Path, typer.Option(help="Where staged data lie; runs on others stay self-reported.")
     ] = Path("data"),
-    sandbox: Annotated[
-        Literal["auto", "docker", "bubblewrap"], typer.Option(help="What isolates the evaluator.")
-    ] = "auto",
+    sandbox: Sandbox = "auto",
     publish: PublishOption = False,
     as_json: AsJson = False,
 ) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from runner.options import AsJson, DataDir
 from runner.printing import EXIT_UNSCORED, print_rows
 from runner.sweep.report.command import report
 
@@ -37,8 +38,6 @@ Place = Annotated[
     Path, typer.Argument(help="The sweep's folder, for example sweeps/NAME, or its SWEEP.yaml.")
 ]
 Root = Annotated[Path, typer.Option("--sweeps", help="Where sweep folders lie.")]
-DataDir = Annotated[Path, typer.Option(help="Where staged data lie (phantoms are made here when needed).")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout and nothing else there.")]
 Accept = Annotated[
     list[str] | None,
     typer.Option(

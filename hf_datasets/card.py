@@ -124,6 +124,7 @@ python -m hf_datasets verify results
 |---|---|
 | `records/<yyyy>/<run_id>.json` | the record of a run as it was sealed; never rewritten |
 | `records/<yyyy>/<run_id>_<digest>.json` | a correction of it, which names by SHA-256 what it supersedes |
+| `records/<yyyy>/<record>.sig` | an SSH signature over those bytes, where somebody vouches for them |
 | `records/packed/` | the same bytes, packed for quick downloads |
 | `data/runs/`, `data/cases/` | the tables; superseded records have no rows |
 | `status/<run_id>.json` | what became of verifying a run |

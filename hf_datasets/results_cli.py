@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 RepoArgument = Annotated[str, typer.Argument(help="Dataset repository ORG/NAME.")]
 RevisionOption = Annotated[str | None, typer.Option(help="Branch, tag or commit; main by default.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AllowedSigners = Annotated[
+    Path | None, typer.Option(help="OpenSSH file of allowed signers; every record must be signed by one.")
+]
 
 SecretEnv = Annotated[
     list[str] | None,
@@ -91,14 +94,18 @@ def pull(
     tables_only: Annotated[
         bool, typer.Option("--tables-only", help="Records and tables; no previews, traces, details, outputs.")
     ] = False,
+    allowed_signers: AllowedSigners = None,
     as_json: AsJson = False,
 ) -> None:
     """Download results. A folder that the Space and verify read; without a network, what was pulled last."""
     with _errors_as_exit():
         from hf_datasets.results.pull import pull as pull_results
 
+        _require_checkable(allowed_signers)
         hub = _hub(repo)
-        pulled = pull_results(hub, out, revision=revision, files=not tables_only, say=hub.say)
+        pulled = pull_results(
+            hub, out, revision=revision, files=not tables_only, allowed_signers=allowed_signers, say=hub.say
+        )
     for problem in pulled.problems:
         typer.echo(f"problem: {problem}", err=True)
     if as_json:
@@ -106,6 +113,8 @@ def pull(
     else:
         source = "the cache" if pulled.from_cache else repo
         typer.echo(f"{out}: {pulled.records} records from {source} at {pulled.sha[:12]}")
+    if pulled.problems:
+        raise typer.Exit(3)
 
 
 def compact(repo: RepoArgument, revision: RevisionOption = None) -> None:
@@ -118,13 +127,15 @@ def compact(repo: RepoArgument, revision: RevisionOption = None) -> None:
 
 def verify(
     folder: Annotated[Path, typer.Argument(help="Folder made by pull.")],
+    allowed_signers: AllowedSigners = None,
     as_json: AsJson = False,
 ) -> None:
     """Recompute tables, totals and digests of pulled results from their records. Differences are named."""
     with _errors_as_exit():
         from hf_datasets.results.verify import verify as verify_results
 
-        found = verify_results(folder)
+        _require_checkable(allowed_signers)
+        found = verify_results(folder, allowed_signers)
     if as_json:
         typer.echo(json.dumps(vars(found), indent=1))
     else:
@@ -132,12 +143,28 @@ def verify(
             typer.echo(f"differs: {line}")
         for line in found.notes:
             typer.echo(f"note: {line}")
+        signatures = f", {found.signatures} signatures" if allowed_signers else ""
         typer.echo(
-            f"{folder}: {found.runs} runs, {found.cases} cases, {found.reports} reports and {found.traces} traces "
+            f"{folder}: {found.runs} runs, {found.cases} cases{signatures}, "
+            f"{found.reports} reports and {found.traces} traces "
             f"checked; {len(found.differences) or 'no'} difference{'' if len(found.differences) == 1 else 's'}"
         )
     if found.differences:
         raise typer.Exit(3)
+
+
+def _require_checkable(allowed_signers: Path | None) -> None:
+    """Say once, before anything is fetched, that no signature can be checked."""
+    from hf_datasets.signing import SigningError, ssh_keygen
+
+    if allowed_signers is None:
+        return
+    if not allowed_signers.is_file():
+        _fail(f"{allowed_signers}: expected a file of allowed signers (see 'man ssh-keygen')", code=2)
+    try:
+        ssh_keygen()
+    except SigningError as error:
+        _fail(str(error), code=3)
 
 
 def _hub(repo: str) -> Hub:

@@ -9,6 +9,8 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from evaluator.files import write_atomic
@@ -19,6 +21,9 @@ NAMESPACE = "automedbench"
 SUFFIX = ".sig"
 MAX_SIGNATURE = 64 * 1024
 _PATIENCE = 60
+_ARMOURED = re.compile(
+    rb"-----BEGIN SSH SIGNATURE-----\n(?:[A-Za-z0-9+/=]{1,76}\n)+-----END SSH SIGNATURE-----\n"
+)
 _SIGNER = re.compile(r'^Good "automedbench" signature for (\S+) with ', re.MULTILINE)
 
 
@@ -78,11 +83,7 @@ def verify(record_bytes: bytes, signature: bytes, allowed_signers: Path) -> str:
     """
     if not allowed_signers.is_file():
         raise SigningError(f"{allowed_signers}: expected a file of allowed signers")
-    if len(signature) > MAX_SIGNATURE:
-        raise SigningError(f"the signature has {len(signature)} bytes, at most {MAX_SIGNATURE} are read")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "record.sig"
-        path.write_bytes(signature)
+    with _as_file(signature) as path:
         listed = ["-f", str(allowed_signers), "-s", str(path)]
         names = (
             _run(["-Y", "find-principals", *listed], b"", "no listed signer made it").decode().splitlines()
@@ -96,10 +97,46 @@ def verify(record_bytes: bytes, signature: bytes, allowed_signers: Path) -> str:
     return match[1]
 
 
-def _run(arguments: list[str], content: bytes, otherwise: str | None = None) -> bytes:
+def require_signature(record_bytes: bytes, signature: bytes) -> None:
+    """Check that a signature is one over a record's bytes, whoever made it, and holds nothing else.
+
+    Raises
+    ------
+    SigningError
+        It is not.
+    """
+    if not _ARMOURED.fullmatch(signature):
+        raise SigningError("is no SSH signature, or holds more than one")
+    with _as_file(signature) as path:
+        _run(["-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(path)], record_bytes)
+
+
+def ssh_keygen() -> str:
+    """The program that makes and reads signatures.
+
+    Raises
+    ------
+    SigningError
+        It is not installed.
+    """
     program = shutil.which("ssh-keygen")
     if program is None:
         raise SigningError("ssh-keygen not found; install openssh-client")
+    return program
+
+
+@contextmanager
+def _as_file(signature: bytes) -> Iterator[Path]:
+    if len(signature) > MAX_SIGNATURE:
+        raise SigningError(f"the signature has {len(signature)} bytes, at most {MAX_SIGNATURE} are read")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "record.sig"
+        path.write_bytes(signature)
+        yield path
+
+
+def _run(arguments: list[str], content: bytes, otherwise: str | None = None) -> bytes:
+    program = ssh_keygen()
     try:
         done = subprocess.run([program, *arguments], input=content, capture_output=True, timeout=_PATIENCE)
     except subprocess.TimeoutExpired:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hf_datasets.hub import Head, Hub, NoRepository, NotReached
-from hf_datasets.results.push import FOLDERS, Outcome, Publish, Watch, batches, change_for, ready
+from hf_datasets.hub import Change, Head, Hub, NoRepository, NotReached
+from hf_datasets.results.push import (
+    FOLDERS,
+    MAX_FILES,
+    Outcome,
+    Publish,
+    Ready,
+    Watch,
+    batches,
+    change_for,
+    ready,
+)
+from hf_datasets.results.signatures import Late, signatures_change
 
 
 @dataclass
@@ -58,10 +70,10 @@ def plan(
     except NotReached as reason:
         head = Head("", {})
         planned.note = f"{reason}; everything is taken as new"
-    for batch in batches(ready(runs, head, publish, planned.outcome, watch)):
-        change = change_for(hub, head, batch, planned.outcome.refused, with_card=not pull_request)
-        if change is None:
-            continue
+    late = Late(head)
+    for change in _changes(
+        hub, late, ready(runs, late, publish, planned.outcome, watch), planned, pull_request
+    ):
         planned.commits += 1
         planned.delete |= change.delete
         planned.write |= {
@@ -69,3 +81,17 @@ def plan(
             for path, content in change.write.items()
         }
     return planned
+
+
+def _changes(
+    hub: Hub, late: Late, runs: Iterator[Ready], planned: Plan, pull_request: bool
+) -> Iterator[Change]:
+    """What each commit of the push would do."""
+    for batch in batches(runs):
+        change = change_for(hub, late.head, batch, planned.outcome.refused, with_card=not pull_request)
+        if change is not None:
+            yield change
+    for group in late.groups(MAX_FILES):
+        change = signatures_change(late.head, group)
+        if change is not None:
+            yield change

@@ -3,7 +3,8 @@
     README.md                          the card: configs, schema, counts, how to load
     records/<yyyy>/<run_id>.json       the truth: a run's record, byte for byte, never rewritten
     records/<yyyy>/<run_id>_<digest>.json    a correction of it, by the first 8 digits of its own SHA-256
-    records/packed/part-*.parquet      the same bytes packed, so that thousands are read in one request
+    records/<yyyy>/<record's name>.sig       an SSH signature over that record's bytes, where somebody vouches for it
+    records/packed/part-*.parquet      records and signatures once more, packed: thousands are read in one request
     data/runs/part-*.parquet           one row a run that is not superseded (config "runs")
     data/cases/part-*.parquet          one row a case of those runs (config "cases")
     status/<run_id>.json               what became of verifying it
@@ -22,13 +23,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hf_datasets.records import RunRecord
+from hf_datasets.signing import SUFFIX
 
 README = "README.md"
 RECORDS, PACKED = "records", "records/packed"
 DATA, RUNS_PARTS, CASES_PARTS = "data", "data/runs", "data/cases"
 STATUS = "status"
-FOLDER_LIMIT = 9_000
-"""Files in one folder; the Hub takes at most 10,000."""
+FOLDER_LIMIT = 4_500
+"""Records in one folder, with room for a signature beside each; the Hub takes at most 10,000 files."""
 
 _RECORD = re.compile(
     r"records/[0-9]{4}(?:-[0-9]+)?/(?P<run_id>[a-z0-9][a-z0-9.\-]{0,199})(?:_[0-9a-f]{8})?\.json"
@@ -53,14 +55,23 @@ def run_of_record(path: str) -> str | None:
 
 
 def is_stray_record(path: str) -> bool:
-    """Whether a path lies among the records without being one."""
-    return (
-        path.startswith(f"{RECORDS}/") and not path.startswith(f"{PACKED}/") and run_of_record(path) is None
-    )
+    """Whether a path lies among the records without being one, or a signature."""
+    return path.startswith(f"{RECORDS}/") and not path.startswith(f"{PACKED}/") and not is_packed(path)
+
+
+def record_of_signature(path: str) -> str | None:
+    """The path of the record that a signature lies beside; None for any other path."""
+    record = path.removesuffix(SUFFIX)
+    return record if record != path and run_of_record(record) else None
+
+
+def is_packed(path: str) -> bool:
+    """Whether a file with this path has its place in the packs: a record or a signature."""
+    return bool(run_of_record(path) or record_of_signature(path))
 
 
 def record_path(record: RunRecord, sha256: str, *, correction: bool, taken: dict[str, int]) -> str:
-    """Where a record goes. ``taken`` counts the files of each folder of the repository."""
+    """Where a record goes. ``taken`` counts the records of each folder of the repository."""
     year = f"{record.started_at.year:04d}"
     folder, volume = f"{RECORDS}/{year}", 1
     while taken.get(folder, 0) >= FOLDER_LIMIT:

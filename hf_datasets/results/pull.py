@@ -17,9 +17,10 @@ from hf_datasets.results.layout import (
     RECORDS,
     RUNS_PARTS,
     STATUS,
+    is_packed,
     is_stray_record,
-    run_of_record,
 )
+from hf_datasets.results.signatures import keep_signed, record_files
 from hf_datasets.results.tables import read_pack, shortened
 
 REVISION = "revision.txt"
@@ -46,12 +47,16 @@ def pull(
     *,
     revision: str | None = None,
     files: bool = True,
+    allowed_signers: Path | None = None,
     say: Callable[[str], object] = lambda _: None,
 ) -> Pulled:
     """Make ``out`` the folder of results at a revision: records and tables and, with ``files``, all else.
 
-    Records come packed, thousands of them in a few requests; each is held against the git oid of its own file, and
-    fetched singly where it differs or is not packed. Without a network the cache of an earlier pull is used.
+    Records and signatures come packed, thousands of them in a few requests; each is held against the git oid of its own
+    file, and fetched singly where it differs or is not packed. Without a network the cache of an earlier pull is used.
+
+    With ``allowed_signers`` (OpenSSH's file) a record that none of them signed is named and left out, and with it its
+    rows.
 
     Raises
     ------
@@ -70,39 +75,46 @@ def pull(
         head, cached = None, hub.snapshot(patterns, revision, offline=True)
         say(f"{reason}; going on with what was pulled before")
     with locked(out.parent / f".{out.name}.lock"):
-        return _laid_out(hub, head, cached, out, {pattern.split("/")[0] for pattern in patterns})
+        wanted = {pattern.split("/")[0] for pattern in patterns}
+        return _laid_out(hub, head, cached, out, wanted, allowed_signers)
 
 
-def _laid_out(hub: Hub, head: Head | None, cached: Path, out: Path, wanted: set[str]) -> Pulled:
+def _laid_out(
+    hub: Hub, head: Head | None, cached: Path, out: Path, wanted: set[str], allowed_signers: Path | None
+) -> Pulled:
     """Build the folder beside ``out`` and let it take its place."""
     partial = out.with_name(f".{out.name}.partial")
     remove(partial)
     partial.mkdir(parents=True)
-    for path in cached.rglob("*"):
-        name = path.relative_to(cached)
-        if name.parts[0] in wanted and path.is_file():
+    for file in cached.rglob("*"):
+        name = file.relative_to(cached)
+        if name.parts[0] in wanted and file.is_file():
             (partial / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, partial / name)
+            shutil.copyfile(file, partial / name)
     problems: list[str] = []
-    records = 0
-    for record, content in _records(hub, head, partial / PACKED, problems):
-        (partial / record).parent.mkdir(parents=True, exist_ok=True)
-        (partial / record).write_bytes(content)
-        records += 1
+    for path, content in _packed(hub, head, partial / PACKED, problems):
+        (partial / path).parent.mkdir(parents=True, exist_ok=True)
+        (partial / path).write_bytes(content)
+    if allowed_signers:
+        problems += keep_signed(partial, allowed_signers)
+    records = len(record_files(partial))
     (partial / REVISION).write_text(f"{cached.name}\n")
     remove(out)
     partial.rename(out)
     return Pulled(out, cached.name, records, tuple(problems), from_cache=head is None)
 
 
-def _records(hub: Hub, head: Head | None, packs: Path, problems: list[str]) -> Iterator[tuple[str, bytes]]:
-    """Path and bytes of every record; the packs are believed only where git's oid, or offline the digest, agrees."""
-    missing = {path: oid for path, oid in head.files.items() if run_of_record(path)} if head else {}
+def _packed(hub: Hub, head: Head | None, packs: Path, problems: list[str]) -> Iterator[tuple[str, bytes]]:
+    """Path and bytes of every record and signature.
+
+    The packs are believed only where git's oid, or offline the digest, agrees.
+    """
+    missing = {path: oid for path, oid in head.files.items() if is_packed(path)} if head else {}
     for pack in sorted(packs.glob("*.parquet")):
         rows, fault = read_pack(pack, f"{PACKED}/{pack.name}")
         problems += fault
         for path, digest, content in rows:
-            if run_of_record(path) is None:
+            if not is_packed(path):
                 problems.append(f"{PACKED}/{pack.name}: {shortened(path)} is no path of a record; left out")
             elif head is None and sha256(content).hexdigest() == digest:
                 yield path, content

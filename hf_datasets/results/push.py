@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -20,7 +21,15 @@ from hf_datasets.results.layout import (
     run_of_record,
 )
 from hf_datasets.results.packing import Files, add_card, add_packs, add_rows, new_rows, rewrite_parts
+from hf_datasets.results.signatures import (
+    Late,
+    packed_signature,
+    run_of_signature,
+    signature_of,
+    signatures_change,
+)
 from hf_datasets.run_folders import finished, read_record
+from hf_datasets.signing import SUFFIX
 
 FOLDERS = (RECORDS, DATA)
 """Of the repository, what has to be known before something is added."""
@@ -33,7 +42,8 @@ class Outcome:
     """What became of the runs of a folder.
 
     ``published`` and ``present`` map run ids to the SHA-256 of their records; ``refused`` and ``blocked`` map run ids
-    to the reason; ``unreadable`` has a line for each folder that is no sound run.
+    to the reason; ``unreadable`` has a line for each folder that is no sound run. ``signed`` has the runs that were
+    there already and whose signature was added.
     """
 
     repo: str
@@ -44,6 +54,7 @@ class Outcome:
     blocked: dict[str, str] = field(default_factory=dict)
     withheld: dict[str, tuple[str, ...]] = field(default_factory=dict)
     unreadable: list[str] = field(default_factory=list)
+    signed: list[str] = field(default_factory=list)
     commits: list[str] = field(default_factory=list)
 
     @property
@@ -59,6 +70,7 @@ class Ready:
     publication: Publication
     sha256: str
     oid: str
+    signature: bytes | None = None
 
     @property
     def run_id(self) -> str:
@@ -83,8 +95,8 @@ def push(
 ) -> Outcome:
     """Publish the finished runs below a folder that are not there yet.
 
-    A commit holds some runs with all that belongs to them: records, rows, files and the card. Killed at any moment,
-    the same call again publishes what is missing.
+    A commit holds some runs with all that belongs to them: records, signatures, rows, files and the card. Killed at any
+    moment, the same call again publishes what is missing. Runs that are there get the signature they lack.
 
     Parameters
     ----------
@@ -102,26 +114,33 @@ def push(
     """
     outcome = Outcome(hub.repo, revision)
     head = hub.head(FOLDERS, revision)
-    for batch in batches(ready(runs, head, publish, outcome, watch)):
+    late = Late(head)
+    for batch in batches(ready(runs, late, publish, outcome, watch)):
         outcome.commits.append(_commit(hub, batch, outcome, revision))
         watch(outcome, 0)
+    for group in late.groups(MAX_FILES):
+        build = partial(signatures_change, signatures=group)
+        outcome.commits.append(hub.commit(build, FOLDERS, revision))
+        outcome.signed += map(run_of_signature, group)
     if extra:
         outcome.commits.append(_commit_files(hub, extra, revision))
     return outcome
 
 
 def ready(
-    runs: Path, head: Head, publish: Publish, outcome: Outcome, watch: Watch = lambda *_: None
+    runs: Path, late: Late, publish: Publish, outcome: Outcome, watch: Watch = lambda *_: None
 ) -> Iterator[Ready]:
-    """The runs below a folder that may be published and are not there yet; the others go into ``outcome``."""
-    there = {oid: run_id for path, oid in head.files.items() if (run_id := run_of_record(path))}
+    """The runs below a folder that may be published and are not there yet.
+
+    The others go into ``outcome``, and into ``late`` the signatures that those lack which are there.
+    """
     seen: set[str] = set()
     for folder in finished(runs):
         watch(outcome, 1)
         try:
             record, content = read_record(folder)
             # A look at the record saves the work on a run that is there.
-            made = None if git_oid(content) in there else publish(folder)
+            made = None if late.is_there(content) else publish(folder)
         except RecordError as error:
             outcome.unreadable.append(str(error))
             continue
@@ -131,13 +150,16 @@ def ready(
             )
             continue
         seen.add(record.run_id)
-        if made is None or git_oid(made.record_bytes) in there:
-            outcome.present[record.run_id] = sha256(made.record_bytes if made else content).hexdigest()
+        published = made.record_bytes if made else content
+        if made is None or late.is_there(published):
+            outcome.present[record.run_id] = sha256(published).hexdigest()
+            outcome.withheld[record.run_id] = late.look(folder, content, published)
         elif fault := _fault(made):
             outcome.blocked[record.run_id] = fault
         else:
-            outcome.withheld[record.run_id] = made.withheld
-            yield Ready(made, sha256(made.record_bytes).hexdigest(), git_oid(made.record_bytes))
+            signature, kept_here = signature_of(folder, content, published)
+            outcome.withheld[record.run_id] = (*made.withheld, *kept_here)
+            yield Ready(made, sha256(published).hexdigest(), git_oid(published), signature)
 
 
 def batches(runs: Iterable[Ready]) -> Iterator[list[Ready]]:
@@ -145,7 +167,8 @@ def batches(runs: Iterable[Ready]) -> Iterator[list[Ready]]:
     group: list[Ready] = []
     files = size = 0
     for run in runs:
-        more_files, more_bytes = 1 + len(run.publication.files), _size(run)
+        more_files = 1 + len(run.publication.files) + (run.signature is not None)
+        more_bytes = _size(run)
         full = len(group) == MAX_RUNS or files + more_files > MAX_FILES or size + more_bytes > MAX_BYTES
         if group and full:
             yield group
@@ -208,13 +231,16 @@ def _change(
     with_card: bool,
 ) -> Change:
     files, packed = Files(), []
-    taken = folder_counts(head.files)
+    taken = folder_counts(filter(run_of_record, head.files))
     for run in runs:
         made = run.publication
         path = record_path(made.record, run.sha256, correction=run.run_id in there, taken=taken)
         taken[path.rpartition("/")[0]] = taken.get(path.rpartition("/")[0], 0) + 1
         files.write[path] = made.record_bytes
         packed.append((path, run.run_id, run.sha256, made.record_bytes))
+        if run.signature is not None:
+            files.write[path + SUFFIX] = run.signature
+            packed.append(packed_signature(path + SUFFIX, run.signature))
         files.write |= {file.path_in_repo: file.content for file in made.files}
     add_rows(files, *new_rows([(run.publication, run.sha256) for run in runs]))
     add_packs(files, packed)

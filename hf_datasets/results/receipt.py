@@ -31,6 +31,7 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
         "commits": outcome.commits,
         "published": outcome.published,
         "already_there": outcome.present,
+        "signatures_added": outcome.signed,
         "refused": outcome.refused,
         "blocked": outcome.blocked,
         "withheld": {run_id: list(words) for run_id, words in outcome.withheld.items() if words},
@@ -44,6 +45,8 @@ def lines(outcome: Outcome) -> Iterator[str]:
         f"{outcome.repo}: {_count(outcome.published)} published in {len(outcome.commits)} "
         f"commit{'' if len(outcome.commits) == 1 else 's'}, {len(outcome.present)} there already"
     )
+    if outcome.signed:
+        yield f"signature added: {len(outcome.signed)} of those that were there"
     for run_id, reason in outcome.refused.items():
         yield f"refused: {run_id}: {reason}"
     for run_id, reason in outcome.blocked.items():

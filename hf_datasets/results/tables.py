@@ -71,11 +71,11 @@ def read_parts(folder: Path, schema: pa.Schema) -> Read:
 PACKS = pa.schema(
     [("path", pa.string()), ("run_id", pa.string()), ("record_sha256", pa.string()), ("record", pa.binary())]
 )
-"""Of ``records/packed``: a record's bytes and where they lie."""
+"""Of ``records/packed``: bytes of a record or of a signature, their digest, and where they lie."""
 
 
 def read_pack(source: Path | bytes, where: str) -> tuple[list[tuple[str, str, bytes]], tuple[str, ...]]:
-    """Path, digest and bytes of the records of a pack, and a line where it cannot be read."""
+    """Path, digest and bytes of what a pack holds, and a line where it cannot be read."""
     try:
         table = pq.read_table(pa.BufferReader(source) if isinstance(source, bytes) else source, schema=PACKS)
         table.validate(full=True)

@@ -21,6 +21,7 @@ from hf_datasets.arrow import CASES, DEFAULT_STATUS, RUNS, PublishedRun, cases_t
 from hf_datasets.records import CaseRecord, RecordError, RunRecord, RunStatus, case_records, load_record
 from hf_datasets.results.corrections import Truth, newest
 from hf_datasets.results.layout import CASES_PARTS, RECORDS, RUNS_PARTS, STATUS, run_of_record
+from hf_datasets.results.signatures import record_files, unsigned
 from hf_datasets.results.tables import read_parts
 from tasks.schema import Track
 
@@ -41,12 +42,15 @@ class Verified:
     cases: int = 0
     reports: int = 0
     traces: int = 0
+    signatures: int = 0
     differences: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
-def verify(folder: Path) -> Verified:
+def verify(folder: Path, allowed_signers: Path | None = None) -> Verified:
     """Hold the tables, totals and published files of a folder against its records.
+
+    With ``allowed_signers`` (OpenSSH's file) every record must be signed by one of them.
 
     Raises
     ------
@@ -56,6 +60,10 @@ def verify(folder: Path) -> Verified:
     if not (folder / RECORDS).is_dir():
         raise NotADirectoryError(f"{folder} holds no {RECORDS}/; expected a folder made by 'pull'")
     found = Verified()
+    if allowed_signers:
+        missing = unsigned(folder, allowed_signers)
+        found.signatures = len(record_files(folder)) - len(missing)
+        found.differences += (f"{name}: {why}" for name, why in missing.items())
     truths = _truths(folder, found)
     runs, cases = read_parts(folder / RUNS_PARTS, RUNS), read_parts(folder / CASES_PARTS, CASES)
     found.differences += [*runs.problems, *cases.problems]
@@ -82,7 +90,7 @@ def verify(folder: Path) -> Verified:
 def _truths(folder: Path, found: Verified) -> dict[str, list[Truth]]:
     """The records of each run, in the order of their paths."""
     truths: dict[str, list[Truth]] = {}
-    for path in sorted((folder / RECORDS).glob("*/*.json")):
+    for path in record_files(folder):
         name = path.relative_to(folder).as_posix()
         try:
             record = load_record(path)

@@ -130,7 +130,7 @@ def test_paths_of_records_give_their_run_and_folders_stay_within_the_hubs_limit(
     assert path == f"records/2026/{record.run_id}.json"
     assert {run_of_record(path), run_of_record(correction)} == {record.run_id}
     full = record_path(
-        record, digest(0), correction=False, taken={"records/2026": 9000, "records/2026-2": 9000}
+        record, digest(0), correction=False, taken={"records/2026": 4500, "records/2026-2": 4500}
     )
     assert full.startswith("records/2026-3/")
     assert run_of_record(full) == record.run_id

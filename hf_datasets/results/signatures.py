@@ -137,7 +137,8 @@ def unsigned(folder: Path, allowed_signers: Path) -> dict[str, str]:
 
 def record_files(folder: Path) -> list[Path]:
     """The records of a pulled folder, in the order of their paths."""
-    return sorted((folder / RECORDS).glob("*/*.json"))
+    found = sorted((folder / RECORDS).glob("*/*.json"))
+    return [path for path in found if run_of_record(_name(folder, path))]
 
 
 def keep_signed(folder: Path, allowed_signers: Path) -> list[str]:

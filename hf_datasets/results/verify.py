@@ -22,7 +22,7 @@ from hf_datasets.records import CaseRecord, RecordError, RunRecord, RunStatus, c
 from hf_datasets.results.corrections import Truth, newest
 from hf_datasets.results.layout import CASES_PARTS, RECORDS, RUNS_PARTS, STATUS, run_of_record
 from hf_datasets.results.signatures import record_files, unsigned
-from hf_datasets.results.tables import read_parts
+from hf_datasets.results.tables import read_parts, shortened
 from tasks.schema import Track
 
 _TOLERANCE = 1e-9
@@ -90,8 +90,11 @@ def verify(folder: Path, allowed_signers: Path | None = None) -> Verified:
 def _truths(folder: Path, found: Verified) -> dict[str, list[Truth]]:
     """The records of each run, in the order of their paths."""
     truths: dict[str, list[Truth]] = {}
-    for path in record_files(folder):
+    for path in sorted((folder / RECORDS).glob("*/*.json")):
         name = path.relative_to(folder).as_posix()
+        if run_of_record(name) is None:
+            found.differences.append(f"{shortened(name)} is no name of a record")
+            continue
         try:
             record = load_record(path)
         except RecordError as error:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tasks.manifest import Manifest
 
 app = typer.Typer(
-    help="Make phantoms, fetch raw data, stage either for runs.",
+    help="Data for runs (phantoms, staging, releases) and results on the Hub.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

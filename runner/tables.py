@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 _WIDE = 240
 """Without a terminal nobody wraps for us: a wide page keeps one row a line for grep and for logs."""
 
+_LONG = 100_000
+"""From here on an integer is read in groups of three."""
+
 
 def print_table(rows: list[dict[str, Any]]) -> None:
     """The rows as a table of one line each; on a terminal too narrow for that, a block of lines for each row."""
@@ -78,4 +81,6 @@ def plain(value: Any) -> str:
         return "-"
     if isinstance(value, float):
         return f"{value:.1f}"
+    if isinstance(value, int) and abs(value) >= _LONG:
+        return f"{value:,}"
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in str(value))

@@ -61,6 +61,7 @@ def plan(
     from runner.sweep.folder import SweepFolder
     from runner.sweep.form import read_form
     from runner.sweep.plan import History, make_plan
+    from runner.tables import fitted
 
     form = read_form(sweep)
     folder = SweepFolder(root / form.name)
@@ -70,9 +71,14 @@ def plan(
         print(json.dumps(made.as_dict() | _amendment(found, cells), indent=1))
         return
     print_rows(made.rows(), as_json=False)
-    print(f"\n{made.total.cells} cells: {len({b.task for b in made.blocks})} tasks, {len(form.tiers)} tiers")
+    tasks = len({block.task for block in made.blocks})
+    print(f"\n{made.total.cells:,} cells of {tasks} tasks at {' and '.join(form.tiers)}")
+    if made.total.bound:
+        print(
+            "Cells 'at their limits' have no past run to go by: an upper bound (USD: if every token is input)."
+        )
     for one in made.missing:
-        print(f"missing: {one}")
+        print(fitted(f"missing: {one}"))
     if found is not None:
         _print_amendment(found, cells)
 

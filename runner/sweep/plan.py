@@ -157,11 +157,11 @@ def _estimate(block: Block, form: SweepForm, profile: Profile, past: Past | None
     if past is not None:
         usage = Usage(input=past.tokens_in // past.runs, output=past.tokens_out // past.runs)
         seconds, bound = past.seconds / past.runs, 0
-    elif isinstance(profile, EndpointProfile):
-        limits = effective_limits(load_task(block.task), options_of(form, Path(), Path()))
-        usage, seconds, bound = Usage(input=limits.tokens), float(limits.wall_seconds), number
     else:
-        usage, seconds, bound = Usage(), 0.0, number
+        limits = effective_limits(load_task(block.task), options_of(form, Path(), Path()))
+        asks = isinstance(profile, EndpointProfile)
+        usage = Usage(input=limits.tokens if asks else 0)
+        seconds, bound = float(limits.wall_seconds), number
     usd: float | None = 0.0
     if isinstance(profile, EndpointProfile):
         usd = profile.prices.cost(usage) if profile.prices else None
@@ -183,12 +183,16 @@ def what_is_missing(form: SweepForm, data: Path) -> list[str]:
 
 def _missing(form: SweepForm, data: Path, asking: Mapping[str, EndpointProfile]) -> Iterable[str]:
     if form.release is not Release.PHANTOM:
-        for task in dict.fromkeys(block.task for block in blocks_of(form)):
-            if not (data / form.release.value / task / "manifest.json").is_file():
-                yield f"data: {task} is not staged under {data / form.release.value} ('python -m hf_datasets stage')"
+        staged = data / form.release.value
+        tasks = dict.fromkeys(block.task for block in blocks_of(form))
+        if absent := [task for task in tasks if not (staged / task / "manifest.json").is_file()]:
+            yield f"data: not staged under {staged} (python -m hf_datasets stage TASK ...): {', '.join(absent)}"
+    keyless: dict[str, list[str]] = {}
     for name, profile in asking.items():
         if profile.key_env and not find_key(profile.key_env):
-            yield f"key: agent {name}: {missing(profile.key_env)}"
+            keyless.setdefault(profile.key_env, []).append(name)
+    for variable, names in keyless.items():
+        yield f"key: {', '.join(names)}: {missing(variable)}"
     if form.judge != RULES:
         yield from _missing_judge(form)
     if form.gpus and len(gpus()) < form.gpus:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from runner.tables import fitted, print_table
+from runner.tables import fitted, plain, print_table
 
 ROW = {
     "task": "kidney-seg-task",
@@ -72,3 +72,12 @@ def test_a_page_is_broken_between_words_on_a_terminal_only(terminal: pytest.Monk
     assert fitted(page) == "short\n\n   because the method is a\n     classical one\n"
     terminal.setattr(sys.stdout, "isatty", lambda: False)
     assert fitted(page) == page
+
+
+def test_long_integers_are_read_in_groups_of_three() -> None:
+    assert [plain(value) for value in (99_999, 1_160_000_000, -250_000, True)] == [
+        "99999",
+        "1,160,000,000",
+        "-250,000",
+        "True",
+    ]

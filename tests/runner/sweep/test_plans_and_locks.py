@@ -103,8 +103,9 @@ def test_estimates_come_from_the_nearest_past_or_from_the_limits(tmp_path):
     assert known.usd == pytest.approx(8 * (500_000 * 0.72 + 10_000 * 2.30) / 1e6)
     assert (unknown.bound, unknown.tokens) == (8, 8 * 2_000_000)
     assert (idle.usd, idle.tokens) == (0.0, 0)
+    assert idle.hours == pytest.approx(8.0)  # a script without a past may take its time limit, too
     assert plan.total.cells == 24
-    assert any("OPENROUTER_API_KEY" in one for one in plan.missing)
+    assert [one for one in plan.missing if "OPENROUTER_API_KEY" in one and "glm-5, qwen3.5" in one]
 
 
 def test_a_plan_lists_what_is_missing(tmp_path):

@@ -250,6 +250,28 @@ def test_an_unsigned_correction_takes_its_run_out(push, sign, runs, client, tmp_
     assert verify(done.folder, allowed).differences == []
 
 
+def test_a_signed_record_speaks_only_for_its_own_run_and_until_it_is_corrected(
+    hub, push, sign, runs, client, tmp_path, allowed
+):
+    for number in range(5):
+        sign(number)
+    push(runs)
+    before = hub.files(REPO)
+    (old,) = parts(before, "data/runs")
+    first = sha256(dump_record(make_record(0)).encode()).hexdigest()
+    make_run(runs, 0, supersedes=first, harness_version="0.2.0")
+    sign(0)
+    push(runs)
+    copied = {f"records/2026/better.json{end}": before[f"{record_name(1)}{end}"] for end in ("", ".sig")}
+    rolled_back = {part.path: before[old.path] for part in parts(hub.files(REPO), "data/runs")}
+    hub.put(REPO, copied | rolled_back)
+    done = pull(client(), tmp_path / "pulled", allowed_signers=allowed)
+    assert set(read_results(done.folder).runs.run_id) == {run_id(number) for number in range(1, 5)}
+    assert left_out(done).pop("records/2026/better.json") == f"is the record of {run_id(1)}; left out"
+    assert len([name for name in left_out(done) if run_id(0) in name]) == 2
+    assert verify(done.folder, allowed).differences == []
+
+
 def test_without_a_network_signatures_come_from_the_cache(push, sign, runs, client, tmp_path, allowed, hub):
     sign(0)
     push(runs)

@@ -40,14 +40,15 @@ class Download(Strict):
     received: Count = 0
     seconds: float = 0.0
     more: Count = Field(
-        default=0, description="In the last line alone: requests that are not listed any more"
+        default=0, description="In the last lines alone: requests of one verdict and rule that are not listed"
     )
 
 
 class Ledger:
     """The only writer of one run's log. The file appears with the first request; threads may share it.
 
-    A run may make more requests than are worth keeping: after ``most`` lines they are only counted.
+    A run may make more requests than are worth keeping: after ``most`` lines they are only counted, those of each
+    verdict and rule for themselves, so that nothing hides behind a crowd of others.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Ledger:
         self._began = clock()
         self._most = most
         self._lines = 0
-        self._unlisted: Download | None = None
+        self._unlisted: dict[tuple[str, Rule], Download] = {}
         self._descriptor = -1
         self._open = True
         self._lock = threading.Lock()
@@ -74,14 +75,15 @@ class Ledger:
             if self._lines < self._most:
                 self._append(_clipped(entry))
             else:
-                self._unlisted = _added(self._unlisted, _clipped(entry))
+                kind = entry.verdict, entry.rule
+                self._unlisted[kind] = _added(self._unlisted.get(kind), _clipped(entry))
 
     def close(self) -> None:
         """Write what was only counted, and let nothing more be written."""
         with self._lock:
-            if self._unlisted is not None:
-                self._append(self._unlisted)
-                self._unlisted = None
+            for entry in self._unlisted.values():
+                self._append(entry)
+            self._unlisted = {}
             self._open = False
             if self._descriptor >= 0:
                 os.fsync(self._descriptor)
@@ -151,7 +153,7 @@ def _clipped(entry: Download) -> Download:
 
 
 def _added(total: Download | None, entry: Download) -> Download:
-    """The line that stands for all the requests beyond the bound: those that are no refusal count their bytes."""
+    """The line that stands for all the requests of one kind beyond the bound."""
     if total is None:
         return entry.model_copy(update={"more": 1, "path": None, "reason": "and further requests"})
     return total.model_copy(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote
 
 import yaml
 
@@ -14,6 +16,7 @@ from tasks.schema import Source, Strict
 
 HOSTS = Path(__file__).with_name("hosts.yaml")
 PORTS = (80, 443)
+DEEPEST_ESCAPE = 3
 ALIAS = "package-index"
 """Under this name the operator's index stands in the log, and a plain-http one in the sandbox."""
 
@@ -117,7 +120,8 @@ class Rules:
         return "models" if _listed(host, self.hosts.models) else None
 
     def _names_dataset(self, path: str) -> str | None:
-        return next((repo for repo in self.repos if f"/datasets/{repo}/".lower() in f"{path}/".lower()), None)
+        asked = f"{_as_served(path)}/"
+        return next((repo for repo in self.repos if f"/datasets/{repo}/".lower() in asked), None)
 
 
 def label_hosts(source: Source) -> frozenset[str]:
@@ -138,6 +142,14 @@ def dataset_repos(source: Source) -> frozenset[str]:
     if source.url.host == "huggingface.co" and path.startswith("/datasets/"):
         repos.add("/".join(path.split("/")[2:4]))
     return frozenset(repos)
+
+
+def _as_served(path: str) -> str:
+    """A path without its query, as a server may read it: escapes resolved, no empty or dotted parts."""
+    path = path.partition("?")[0]
+    for _ in range(DEEPEST_ESCAPE):
+        path = unquote(path)
+    return posixpath.normpath(f"/{path}".lower())
 
 
 def _among(host: str, domains: Iterable[str]) -> bool:

@@ -63,6 +63,22 @@ def test_beyond_the_bound_requests_are_counted_only(tmp_path):
     assert (downloads_of(path).requests, downloads_of(path).received) == (10, 100)
 
 
+def test_a_crowd_of_refusals_hides_neither_what_came_in_nor_a_search_for_labels(tmp_path):
+    path = tmp_path / "log"
+    ledger = Ledger(path, most=2)
+    for _ in range(5):
+        ledger.write(entry(verdict="refused", rule="unlisted"))
+    ledger.write(entry(verdict="refused", rule="labels"))
+    for size in (30, 12):
+        ledger.write(entry(received=size))
+    ledger.close()
+    found = downloads_of(path)
+    assert (found.requests, found.received, found.flags) == (2, 42, (LABELS_ASKED_FOR,))
+    assert [(one.rule, one.more) for one in read_ledger(path)][2:] == [
+        ("unlisted", 3), ("labels", 1), ("packages", 2)
+    ]  # fmt: skip
+
+
 def test_long_and_odd_texts_are_clipped_and_stay_one_line(tmp_path):
     path = tmp_path / "log"
     ledger = Ledger(path)

@@ -134,6 +134,9 @@ def test_the_dataset_of_a_task_is_refused_on_a_hub_where_its_path_can_be_seen():
         "/datasets/flaviagiammarino/path-vqa/resolve/main/x.parquet",
         "/api/datasets/FlaviaGiammarino/path-vqa",
         "/datasets/flaviagiammarino/path-vqa",
+        "/api/datasets/flaviagiammarino/path-vqa?full=true",
+        "/dataset%73/flaviagiammarino%2Fpath-vqa/resolve/main/x",
+        "/%2564atasets//flaviagiammarino/./path-vqa",
     ):
         decision = rules.decide("huggingface.co", 80, path)
         assert (decision.allowed, decision.rule) == (False, "labels"), path

@@ -53,7 +53,7 @@ def series_legend(names: Sequence[str]) -> Markup:
 _SIGNS = {"circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲"}
 
 
-def dots(marks: Sequence[Mark], *, label: str, width: int = 720) -> Markup:
+def dots(marks: Sequence[Mark], *, label: str, width: int = 560) -> Markup:
     """One row a mark: a dot at ``y``, with whiskers, on the part of the scale from 0 to 100 that holds them all."""
     height = _ROW * len(marks) + 34
     span = width - _LEFT - _RIGHT
@@ -73,7 +73,7 @@ def dots(marks: Sequence[Mark], *, label: str, width: int = 720) -> Markup:
             rows.append(_whisker(at(mark.low), y, at(mark.high), y, mark.colour))
         rows.append(_dot(mark, at(mark.y), y))
         rows.append(el("text", f"{100 * mark.y:.1f}", x=width - _RIGHT + 12, y=y + 4))
-    return _svg(width, height, label, [*grid, *rows])
+    return _svg(width, height, label, [*grid, *rows], "amb-narrow-too")
 
 
 def scatter(
@@ -195,9 +195,9 @@ def pareto(marks: Sequence[Mark]) -> list[int]:
     return front
 
 
-def _svg(width: int, height: int, label: str, parts: Sequence[object]) -> Markup:
+def _svg(width: int, height: int, label: str, parts: Sequence[object], class_: str | None = None) -> Markup:
     return el("svg", el("title", label), join(parts), viewBox=f"0 0 {width} {height}", width=width, height=height,
-              role="img", aria_label=label)  # fmt: skip
+              role="img", aria_label=label, class_=class_)  # fmt: skip
 
 
 def _dot(mark: Mark, x: float, y: float) -> Markup:

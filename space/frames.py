@@ -38,8 +38,9 @@ def shaped(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     In the runs the limits become one text, ``limits``, and the JSON columns are left out: they are large, and the Run
     page reads the record itself.
     """
-    runs = frame.drop(columns=["items", "metrics", *_LIMITS]).assign(limits=_limits(frame))
-    runs = runs.astype(dict.fromkeys(_NUMBERS, "float64"))
+    # Copies, for a frame without rows has a block a column, and pandas complains aloud of more than a hundred.
+    runs = frame.drop(columns=["items", "metrics", *_LIMITS]).copy().assign(limits=_limits(frame))
+    runs = runs.astype(dict.fromkeys(_NUMBERS, "float64")).copy()
     for name in ("started_at", "finished_at"):
         runs[name] = pd.to_datetime(runs[name], utc=True)
     runs["error_codes"] = [tuple(codes) for codes in runs["error_codes"]]

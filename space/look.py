@@ -32,6 +32,13 @@ def theme() -> gr.themes.Base:
     return base.set(
         body_background_fill="#ffffff",
         body_background_fill_dark="#0f141a",
+        block_background_fill_dark="#161d25",
+        background_fill_primary_dark="#0f141a",
+        background_fill_secondary_dark="#161d25",
+        input_background_fill_dark="#1e2832",
+        checkbox_label_background_fill_dark="#1e2832",
+        border_color_primary_dark="#2b3742",
+        block_border_color_dark="#2b3742",
         block_border_width="1px",
         block_label_background_fill="transparent",
         block_label_background_fill_dark="transparent",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup, escape
 
+_FIGURE = re.compile(r"[-+]?\$?[\d,.]+( %)?")
 _VOID = {"br", "hr", "img", "input"}
 
 
@@ -52,17 +54,30 @@ def _attributes(attributes: dict[str, object]) -> Markup:
 def table(
     heads: Sequence[object], rows: Iterable[Sequence[object]], *, caption: str, class_: str = ""
 ) -> Markup:
-    """A table that scrolls sideways in its own box; its first column stays in sight."""
-    head = el("tr", [el("th", cell, scope="col") for cell in heads])
+    """A table that scrolls sideways in its own box; its first column stays in sight, columns of figures stand right."""
+    lines = list(rows)
+    kinds = ["num" if _are_figures([line[place] for line in lines]) else None for place in range(len(heads))]
+    kinds[:1] = [None]
+    head = el(
+        "tr", [el("th", cell, scope="col", class_=kind) for cell, kind in zip(heads, kinds, strict=True)]
+    )
     body = [
-        el("tr", el("th", row[0], scope="row"), [el("td", cell) for cell in row[1:]])
-        for row in rows
-        if row is not None
+        el(
+            "tr",
+            el("th", line[0], scope="row"),
+            [el("td", cell, class_=kind) for cell, kind in zip(line[1:], kinds[1:], strict=True)],
+        )
+        for line in lines
     ]
     inner = el("table", el("caption", caption), el("thead", head), el("tbody", body))
     return el(
         "div", inner, class_=f"amb-table {class_}".strip(), tabindex="0", role="region", aria_label=caption
     )
+
+
+def _are_figures(cells: Sequence[object]) -> bool:
+    texts = {cell.striptags() if isinstance(cell, Markup) else str(cell) for cell in cells} - {"–"}
+    return bool(texts) and all(_FIGURE.fullmatch(text) for text in texts)
 
 
 def pairs(rows: Iterable[tuple[object, object]]) -> Markup:

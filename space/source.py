@@ -46,7 +46,7 @@ class Source(Protocol):
 def source_of(name: str | None) -> Source:
     """What ``--results`` names: a folder, or ``owner/name`` of a dataset with ``@revision`` where one is wanted.
 
-    Without a name, ``runs`` where there is such a folder, else the bundled demonstration.
+    Without a name, ``runs`` where a finished run lies in it, else the bundled demonstration.
 
     Raises
     ------
@@ -54,7 +54,8 @@ def source_of(name: str | None) -> Source:
         It is neither.
     """
     if name is None:
-        return FolderSource(Path("runs")) if Path("runs").is_dir() else DemoSource()
+        runs = Path("runs")
+        return FolderSource(runs) if any(True for _ in finished(runs)) else DemoSource()
     folder = Path(name)
     if folder.is_dir():
         return PulledSource(folder) if (folder / RUNS_PARTS).is_dir() else FolderSource(folder)

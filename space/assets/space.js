@@ -71,6 +71,14 @@ window.automedbench.keepTheme = function () {
   if (this.wanted && document.body.classList.contains("dark") !== dark) document.body.classList.toggle("dark", dark);
 };
 
+// On a phone the navigation is wider than the page: the open page's name is brought into sight when it is there.
+window.automedbench.showPlace = function () {
+  const here = document.querySelector(".amb-nav [aria-current]");
+  if (!here || here.dataset.shown) return;
+  here.dataset.shown = "1";
+  here.parentElement.scrollLeft = here.offsetLeft - (here.parentElement.clientWidth - here.offsetWidth) / 2;
+};
+
 document.addEventListener("click", (event) => {
   const sorter = event.target.closest("[data-sorts]");
   if (sorter) window.automedbench.clicked(sorter);
@@ -83,9 +91,11 @@ const start = () => {
   const named = new URLSearchParams(location.search).get("__theme");
   try { window.automedbench.wanted = named ? null : localStorage.getItem("automedbench-theme"); } catch { /* as above */ }
   window.automedbench.keepTheme();
+  window.automedbench.showPlace();
   new MutationObserver(() => window.automedbench.keepTheme())
     .observe(document.body, { attributes: true, attributeFilter: ["class"] });
   new MutationObserver(() => {
+    window.automedbench.showPlace();
     document.querySelectorAll("table[data-sortable]:not([data-restored])")
       .forEach((table) => window.automedbench.restore(table));
   }).observe(document.body, { childList: true, subtree: true });

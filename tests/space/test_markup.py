@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -61,7 +62,16 @@ def test_markup_stays_and_attributes_are_named_as_html_names_them() -> None:
 
 
 def test_the_first_cell_of_a_row_is_its_head() -> None:
-    assert '<th scope="row">&lt;a</th><td>1</td>' in table(["x", "y"], [["<a", 1]], caption="c")
+    assert '<th scope="row">&lt;a</th><td>b</td>' in table(["x", "y"], [["<a", "b"]], caption="c")
+
+
+def test_columns_of_figures_stand_right() -> None:
+    rows = [["a", 1, "82.0", "–", "$0.12", el("a", 3), "x1"], ["b", "–", "5 %", "–", "–", "–", "2"]]
+    made = table(list("abcdefg"), rows, caption="c")
+    heads = made[made.index("<thead>") : made.index("</thead>")]
+    assert [kind == ' class="num"' for kind in re.findall(r'<th scope="col"( class="num")?>', heads)] == [
+        False, True, True, False, True, True, False,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

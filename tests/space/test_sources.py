@@ -135,7 +135,16 @@ def test_the_demonstration_is_real_runs_on_phantoms_one_task_a_track(tmp_path):
 def test_nothing_at_hand_is_the_demonstration_and_a_runs_folder_is_taken(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert isinstance(source_of(None), DemoSource)
-    (tmp_path / "runs").mkdir()
+    run = tmp_path / "runs" / "vqa-rad-task" / "lite" / "noop" / "r00"
+    run.mkdir(parents=True)
+    (run / "cell.json").touch()
+    assert isinstance(source_of(None), DemoSource)  # begun is not finished
+    (run / "record.json").write_text("{}")
     assert source_of(None).read().source == "runs"
     (tmp_path / "runs" / "data" / "runs").mkdir(parents=True)
     assert isinstance(source_of("runs"), PulledSource)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_folder_without_runs_is_read_without_a_warning(tmp_path):
+    assert FolderSource(tmp_path).read().runs.empty

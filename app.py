@@ -11,7 +11,7 @@ from pathlib import Path
 def main() -> None:
     parser = argparse.ArgumentParser(description="Show results as a leaderboard that can be drilled into.")
     parser.add_argument("--results", metavar="DIR|REPO[@SHA]", default=os.environ.get("AUTOMEDBENCH_RESULTS"),
-                        help="folder of runs, or dataset on the Hub (default: finished runs in runs, else a demo)")  # fmt: skip
+                        help="folder of runs, or dataset on the Hub (default: runs, else a demonstration)")  # fmt: skip
     parser.add_argument("--data", type=Path, metavar="DIR",
                         help="folder of staged data that cases are drawn from, where their terms allow it")  # fmt: skip
     parser.add_argument("--refresh", type=float, default=60.0, metavar="SECONDS",

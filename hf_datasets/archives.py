@@ -5,14 +5,20 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import Any, Protocol
 
 from hf_datasets.folders import EPOCH
 
 Member = tuple[str, bytes | Path]
 """A path inside the archive, and the content or the file that holds it."""
+
+
+HEADER_BYTES = 4 << 20
+
+_DAMAGE = (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, RecursionError)
 
 
 class ArchiveError(Exception):
@@ -39,7 +45,48 @@ def write_tar_gz(members: Iterable[Member], path: Path) -> None:
         write_tar(members, packed)
 
 
-def read_tar(file: Any, *, most_files: int, most_bytes: int) -> Iterator[tuple[str, IO[bytes], int]]:
+class Reads(Protocol):
+    """Something that bytes come out of."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+class Metered:
+    """The stream below a tar archive: what stands between two files is bounded, for it is read into memory as a whole.
+
+    ``room`` is what may be read before the first file.
+    """
+
+    def __init__(self, stream: Reads, room: int = HEADER_BYTES) -> None:
+        self._stream = stream
+        self._room = room
+
+    def allow(self, size: int) -> None:
+        """A file of this size follows, and then the next header."""
+        self._room = size + HEADER_BYTES
+
+    def read(self, size: int, /) -> bytes:
+        content = self._stream.read(size)
+        self._room -= len(content)
+        if self._room < 0:
+            raise ArchiveError(f"has more than {HEADER_BYTES} bytes between two files")
+        return content
+
+
+class Content:
+    """One file of an archive; where its end is missing, that is an ``ArchiveError``."""
+
+    def __init__(self, content: Reads) -> None:
+        self._content = content
+
+    def read(self, size: int = -1, /) -> bytes:
+        try:
+            return self._content.read(size)
+        except _DAMAGE as error:
+            raise ArchiveError(f"is damaged: {' '.join(str(error).split())[:200]}") from None
+
+
+def read_tar(file: Any, *, most_files: int, most_bytes: int) -> Iterator[tuple[str, Content, int]]:
     """Name, content and size of each file of a tar archive from anybody; ``file`` needs no more than ``read``.
 
     Raises
@@ -49,31 +96,35 @@ def read_tar(file: Any, *, most_files: int, most_bytes: int) -> Iterator[tuple[s
     """
     seen: set[str] = set()
     room = most_bytes
+    metered = Metered(file)
     try:
-        with tarfile.open(fileobj=file, mode="r|") as tar:
+        with tarfile.open(fileobj=metered, mode="r|") as tar:  # type: ignore[call-overload]
             for info in tar:
                 _require_plain(info, seen)
+                metered.allow(info.size)
                 seen.add(info.name)
                 room -= info.size
                 if room < 0 or len(seen) > most_files:
                     raise ArchiveError(f"holds more than {most_files} files or {most_bytes} bytes")
                 content = tar.extractfile(info)
                 assert content is not None  # a regular file has content
-                yield info.name, content, info.size
-    except (tarfile.TarError, EOFError, OSError, ValueError) as error:
+                yield info.name, Content(content), info.size
+    except _DAMAGE as error:
         raise ArchiveError(f"is damaged: {' '.join(str(error).split())[:200]}") from None
 
 
 def _require_plain(info: tarfile.TarInfo, seen: set[str]) -> None:
     path = PurePosixPath(info.name)
-    if not info.isreg():
+    if not info.isreg() or info.size < 0:
         raise ArchiveError(f"{info.name[:100]!r} is not a regular file")
     if (
         path.is_absolute()
+        or not path.parts
         or ".." in path.parts
         or str(path) != info.name
         or "\\" in info.name
-        or len(info.name) > 255
+        or not info.name.isprintable()
+        or len(info.name.encode(errors="surrogateescape")) > 255
     ):
         raise ArchiveError(f"{info.name[:100]!r} is no plain path below the archive's root")
     if info.name in seen:

@@ -260,6 +260,8 @@ def _unpack(part: Part, archive: Archive, folder: Path) -> None:
                     shutil.copyfileobj(content, out, CHUNK_BYTES)
         except ArchiveError as error:
             raise ReleaseError(f"{part.name}: {archive.path} {error}") from None
+        except (FileExistsError, NotADirectoryError, IsADirectoryError):
+            raise ReleaseError(f"{part.name}: {archive.path} has a file where it has a folder") from None
     part.forget(archive.path)
 
 

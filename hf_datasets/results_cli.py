@@ -137,7 +137,9 @@ def verify(
         _require_checkable(allowed_signers)
         found = verify_results(folder, allowed_signers)
     if as_json:
-        typer.echo(json.dumps(vars(found), indent=1))
+        typer.echo(
+            json.dumps({name: value for name, value in vars(found).items() if name != "of_run"}, indent=1)
+        )
     else:
         for line in found.differences:
             typer.echo(f"differs: {line}")

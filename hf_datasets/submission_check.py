@@ -7,9 +7,10 @@ Without one, or without the data, a run that passes stays ``self-reported``.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
@@ -18,8 +19,13 @@ from evaluator.files import sha256_file
 from evaluator.report import TaskReport
 from evaluator.trace import EndReason
 from hf_datasets.archives import ArchiveError
+from hf_datasets.arrow import RUNS
+from hf_datasets.hub import git_oid
 from hf_datasets.outputs import unpack_outputs
 from hf_datasets.records import RecordError, RunLimits, RunRecord, RunStatus, load_record
+from hf_datasets.results.layout import RUNS_PARTS
+from hf_datasets.results.signatures import record_files
+from hf_datasets.results.tables import read_parts
 from hf_datasets.results.verify import verify
 from hf_datasets.submissions import (
     FOLDER,
@@ -89,14 +95,54 @@ def check_submission(folder: Path, form: SubmissionForm, scorer: Scorer | None =
     scorer
         Scores the outputs once more; None leaves that out.
     """
-    differences = verify(folder).differences
+    differences = verify(folder).of_run
+    rows = _rows(folder)
     incomplete = missing_repeats(form)
     statuses = []
     for run in form.present:
         checks = _Checks(folder, form, run, scorer)
-        of_run = [line for line in differences if run.run_id in line]
+        of_run = list(differences.get(run.run_id, ()))
+        if rows.get(run.run_id) != {run.record_sha256}:
+            of_run.append("the run's row is not of the record that the manifest lists")
         statuses.append(checks.status(of_run, incomplete.get((run.task, str(run.tier), run.agent))))
     return Checked(form, tuple(statuses))
+
+
+def strays(folder: Path, forms: Iterable[SubmissionForm], merged: Mapping[str, str]) -> list[str]:
+    """Records and rows that a submission adds and none of its manifests lists, a line each.
+
+    Nobody would check them, and they would be merged with the others.
+
+    Parameters
+    ----------
+    folder
+        Results with the submission, as `hf_datasets.results.pull` lays them out.
+    merged
+        Path -> git's oid of the files that are there without it.
+    """
+    listed: set[str | None] = {run.record_sha256 for form in forms for run in form.present}
+    found = []
+    for path in record_files(folder):
+        content, name = path.read_bytes(), path.relative_to(folder).as_posix()
+        digest = sha256(content).hexdigest()
+        if merged.get(name) == git_oid(content):
+            listed.add(digest)
+        elif digest not in listed:
+            found.append(f"{name}: is listed by no manifest of the submission")
+    return found + [
+        f"{RUNS_PARTS}: the row of {run_id} is of no record that a manifest lists"
+        for run_id, digests in sorted(_rows(folder).items())
+        if not digests <= listed
+    ]
+
+
+def _rows(folder: Path) -> dict[str, set[str | None]]:
+    """Run id -> digests of the records that its rows are of."""
+    table = read_parts(folder / RUNS_PARTS, RUNS).table
+    rows: dict[str, set[str | None]] = {}
+    for run_id, digest in zip(table["run_id"].to_pylist(), table["record_sha256"].to_pylist(), strict=True):
+        rows.setdefault(run_id, set()).add(digest)
+    return rows
 
 
 class _Rejected(Exception):

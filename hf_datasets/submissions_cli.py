@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -113,9 +113,10 @@ def check_and_print(
 def _checked(target: str, repo: str | None, scorer: Scorer | None, publish: bool) -> Iterator[Checked]:
     from hf_datasets.hub import Hub
     from hf_datasets.results.compact import publish_statuses
+    from hf_datasets.results.layout import RECORDS
     from hf_datasets.results.pull import pull
-    from hf_datasets.submission_check import check_submission, submissions_in
-    from hf_datasets.submissions import FOLDER
+    from hf_datasets.submission_check import check_submission, strays, submissions_in
+    from hf_datasets.submissions import FOLDER, SubmissionError
 
     number = _PULL.fullmatch(target)
     if Path(target).is_dir():
@@ -128,17 +129,20 @@ def _checked(target: str, repo: str | None, scorer: Scorer | None, publish: bool
         _fail("expected --repo ORG/NAME, found none", code=2)
     hub = Hub(repo, say=lambda line: typer.echo(line, err=True)) if repo else None
     with tempfile.TemporaryDirectory(prefix="automedbench-submission-") as scratch:
-        known: set[str] = set()
+        known: Mapping[str, str] = {}
         if folder is None:
             assert hub is not None
             folder = pull(hub, Path(scratch) / "results", revision=reference).folder
-            known = set(hub.head([FOLDER]).files)
+            known = hub.head([FOLDER, RECORDS]).files
+        forms = [form for form in submissions_in(folder) if form.path not in known]
+        if reference is not None and (found := strays(folder, forms, known)):
+            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            raise SubmissionError(f"{reference}: {found[0]}{more}; ask for a pull request without")
         statuses: list[RunStatus] = []
-        for form in submissions_in(folder):
-            if form.path not in known:
-                checked = check_submission(folder, form, scorer)
-                statuses += checked.statuses
-                yield checked
+        for form in forms:
+            checked = check_submission(folder, form, scorer)
+            statuses += checked.statuses
+            yield checked
     if publish and hub is not None and statuses:
         publish_statuses(hub, statuses, reference)
 

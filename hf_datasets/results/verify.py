@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from math import fsum
@@ -18,6 +18,7 @@ from evaluator.report import TaskReport
 from evaluator.rubric import load_rubric
 from evaluator.trace import EndReason
 from hf_datasets.arrow import CASES, DEFAULT_STATUS, RUNS, PublishedRun, cases_table, run_row
+from hf_datasets.publish import MAX_TRACE_BYTES
 from hf_datasets.records import CaseRecord, RecordError, RunRecord, RunStatus, case_records, load_record
 from hf_datasets.results.corrections import Truth, newest
 from hf_datasets.results.layout import CASES_PARTS, RECORDS, RUNS_PARTS, STATUS, run_of_record
@@ -34,8 +35,8 @@ _MEANS = {Track.SEGMENTATION, Track.ENHANCEMENT, Track.SYNTHESIS, Track.VQA}
 class Verified:
     """What a look at a results folder found.
 
-    ``differences`` has a line for each thing that does not follow from the records; ``notes`` says what could not be
-    checked and why.
+    ``differences`` has a line for each thing that does not follow from the records, ``of_run`` those of each run by its
+    id; ``notes`` says what could not be checked and why.
     """
 
     runs: int = 0
@@ -45,6 +46,13 @@ class Verified:
     signatures: int = 0
     differences: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    of_run: dict[str, list[str]] = field(default_factory=dict)
+
+    def differs(self, run_id: str, lines: Iterable[str]) -> None:
+        """Note what does not follow from the records of a run."""
+        for line in lines:
+            self.differences.append(line)
+            self.of_run.setdefault(run_id, []).append(line)
 
 
 def verify(folder: Path, allowed_signers: Path | None = None) -> Verified:
@@ -63,7 +71,8 @@ def verify(folder: Path, allowed_signers: Path | None = None) -> Verified:
     if allowed_signers:
         missing = unsigned(folder, allowed_signers)
         found.signatures = len(record_files(folder)) - len(missing)
-        found.differences += (f"{name}: {why}" for name, why in missing.items())
+        for name, why in missing.items():
+            found.differs(run_of_record(name) or "", [f"{name}: {why}"])
     truths = _truths(folder, found)
     runs, cases = read_parts(folder / RUNS_PARTS, RUNS), read_parts(folder / CASES_PARTS, CASES)
     found.differences += [*runs.problems, *cases.problems]
@@ -71,18 +80,18 @@ def verify(folder: Path, allowed_signers: Path | None = None) -> Verified:
     rows = _by_run(runs.table, found)
     cases_of = _grouped(cases.table)
     for run_id, records in truths.items():
-        found.differences += _row_differences(folder, run_id, records, rows.pop(run_id, None))
+        found.differs(run_id, _row_differences(folder, run_id, records, rows.pop(run_id, None)))
         for truth in records:
-            found.differences += _total_differences(truth.record, found)
+            found.differs(run_id, _total_differences(truth.record, found))
         current = newest(records)[-1]
         of_run = cases_of.pop((run_id, current.sha256), [])
-        found.differences += _case_differences(current, of_run)
-        found.differences += _file_differences(folder, current, of_run, found)
-    found.differences += [f"{RUNS_PARTS}: {run_id} has a row and no record" for run_id in rows]
-    found.differences += [
-        f"{CASES_PARTS}: {len(left)} cases of {run_id} belong to no current record ({digest[:8]})"
-        for (run_id, digest), left in cases_of.items()
-    ]
+        found.differs(run_id, _case_differences(current, of_run))
+        found.differs(run_id, _file_differences(folder, current, of_run, found))
+    for run_id in rows:
+        found.differs(run_id, [f"{RUNS_PARTS}: {run_id} has a row and no record"])
+    for (run_id, digest), left in cases_of.items():
+        line = f"{CASES_PARTS}: {len(left)} cases of {run_id} belong to no current record ({digest[:8]})"
+        found.differs(run_id, [line])
     found.notes = sorted(set(found.notes))
     return found
 
@@ -92,16 +101,17 @@ def _truths(folder: Path, found: Verified) -> dict[str, list[Truth]]:
     truths: dict[str, list[Truth]] = {}
     for path in sorted((folder / RECORDS).glob("*/*.json")):
         name = path.relative_to(folder).as_posix()
-        if run_of_record(name) is None:
+        run_id = run_of_record(name)
+        if run_id is None:
             found.differences.append(f"{shortened(name)} is no name of a record")
             continue
         try:
             record = load_record(path)
         except RecordError as error:
-            found.differences.append(str(error).removeprefix(f"{folder}/"))
+            found.differs(run_id, [str(error).removeprefix(f"{folder}/")])
             continue
-        if run_of_record(name) != record.run_id:
-            found.differences.append(f"{name}: is the record of {record.run_id}")
+        if run_id != record.run_id:
+            found.differs(run_id, [f"{name}: is the record of {record.run_id}"])
             continue
         truths.setdefault(record.run_id, []).append(Truth(record, sha256(path.read_bytes()).hexdigest()))
     return truths
@@ -111,7 +121,7 @@ def _by_run(table: pa.Table, found: Verified) -> dict[str, dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
     for row in table.to_pylist():
         if rows.setdefault(row["run_id"], row) is not row:
-            found.differences.append(f"{RUNS_PARTS}: {row['run_id']} has more than one row")
+            found.differs(row["run_id"], [f"{RUNS_PARTS}: {row['run_id']} has more than one row"])
     return rows
 
 
@@ -261,14 +271,17 @@ def _case_id(row: dict[str, Any]) -> str:
 
 
 def _unpacked_digest(path: Path) -> str | None:
-    """SHA-256 of what a packed trace holds, read in pieces."""
+    """SHA-256 of what a packed trace holds, read in pieces; None where it is damaged or larger than any of ours."""
     import zstandard
 
-    digest = sha256()
+    digest, size = sha256(), 0
     try:
         with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as stream:
             while block := stream.read(1 << 20):
                 digest.update(block)
+                size += len(block)
+                if size > MAX_TRACE_BYTES:  # a few kilobytes can unpack to terabytes
+                    return None
     except (zstandard.ZstdError, OSError):
         return None
     return digest.hexdigest()

@@ -16,6 +16,7 @@ from evaluator.readers.array import require_small_directory
 from evaluator.readers.errors import ReadError
 from evaluator.readers.gunzip import Gunzip
 from evaluator.untrusted import MEGABYTE, open_regular
+from hf_datasets.archives import ArchiveError, Metered
 
 MAX_UPLOAD = 256 * MEGABYTE
 MAX_MEMBERS = 50_000
@@ -69,6 +70,7 @@ def read_upload(path: Path) -> Upload:
     except ReadError as error:
         raise UploadRefused(error.message) from None
     except (
+        ArchiveError,
         tarfile.TarError,
         zipfile.BadZipFile,
         zlib.error,
@@ -117,8 +119,10 @@ def _zip_members(file: BinaryIO, name: str) -> Iterator[_Member]:
 
 
 def _tar_members(stream: Gunzip | BinaryIO) -> Iterator[_Member]:
-    with tarfile.open(fileobj=_Bounded(stream), mode="r|") as archive:  # type: ignore[call-overload]
+    metered = Metered(_Bounded(stream))
+    with tarfile.open(fileobj=metered, mode="r|") as archive:  # type: ignore[call-overload]
         for info in archive:
+            metered.allow(max(0, info.size))
             if info.isreg():
                 yield _Member(info.name, archive.extractfile(info))
             elif not info.isdir():
@@ -132,7 +136,7 @@ class _Bounded:
         self._stream = stream
         self._left = MAX_UNPACKED
 
-    def read(self, size: int) -> bytes:
+    def read(self, size: int, /) -> bytes:
         content = self._stream.read(size)
         self._left -= len(content)
         if self._left < 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import tarfile
@@ -240,3 +241,12 @@ def test_the_commands_exist() -> None:
         assert answer.exit_code == 0, command
         options = {word for word in rest if word.startswith("--")}
         assert all(option in answer.output for option in options), command
+
+
+def test_a_header_of_a_gigabyte_is_refused_before_it_is_read(tmp_path):
+    info = tarfile.TarInfo("././@LongLink")
+    info.type, info.size = tarfile.GNUTYPE_LONGNAME, 200 << 20
+    with gzip.open(tmp_path / "runs.tar.gz", "wb") as packed:
+        packed.write(info.tobuf(tarfile.GNU_FORMAT) + bytes(8 << 20))
+    with pytest.raises(UploadRefused, match="between two files"):
+        read_upload(tmp_path / "runs.tar.gz")

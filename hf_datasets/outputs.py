@@ -58,7 +58,7 @@ def pack_outputs(submission: Path, target: Path, redactor: Redactor, findings: l
     return target
 
 
-def unpack_outputs(archive: Path, folder: Path) -> SubmissionManifest:
+def unpack_outputs(archive: Path, folder: Path, *, most_bytes: int = MAX_OUTPUTS_BYTES) -> SubmissionManifest:
     """Unpack outputs that somebody published into an empty folder and check them against their own manifest.
 
     Raises
@@ -71,7 +71,7 @@ def unpack_outputs(archive: Path, folder: Path) -> SubmissionManifest:
     folder.mkdir(parents=True, exist_ok=True)
     with archive.open("rb") as raw, zstandard.ZstdDecompressor().stream_reader(raw) as packed:
         try:
-            for name, content, _ in read_tar(packed, most_files=MAX_FILES, most_bytes=MAX_OUTPUTS_BYTES):
+            for name, content, _ in read_tar(packed, most_files=MAX_FILES, most_bytes=most_bytes):
                 path = folder / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with path.open("xb") as out:

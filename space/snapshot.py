@@ -18,10 +18,14 @@ SHOWN_FILES = ("cell.json", "record.json", "report.json", "judgement.json", "tra
 
 @dataclass(frozen=True)
 class RunDetail:
-    """One run: its record, and its folder where the files beside the record are at hand."""
+    """One run: its record, and its folder where the files beside the record are at hand.
+
+    ``keeper``: what the folder goes with, held so that no refresh takes it away while a page is made of it.
+    """
 
     record: RunRecord
     folder: Path | None
+    keeper: object = field(default=None, repr=False, compare=False)
 
     @property
     def run_id(self) -> str:

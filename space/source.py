@@ -171,8 +171,9 @@ class PulledSource:
             results = read_results(self.folder)
         except OSError as error:
             raise SourceError(f"no results: {error}") from None
-        runs = PulledRuns(self.folder, self._fetch)
         frame = results.runs.drop(columns="folder")
+        digests = dict(zip(frame["run_id"], frame["record_sha256"], strict=True))
+        runs = PulledRuns(self.folder, digests, self._fetch)
         return _snapshot(self._name, frame, results.problems, runs.open, began)
 
 
@@ -182,7 +183,8 @@ class HubSource:
     def __init__(self, hub: Hub, revision: str | None = None) -> None:
         self._hub, self._revision = hub, revision
         self._folder = tempfile.TemporaryDirectory(prefix="automedbench-results-")
-        self._pulls = 0
+        self._good = 0
+        """Number of the pull that is shown; one that failed is tried again in the same place."""
         self._last: tuple[str, Snapshot] | None = None
 
     def read(self) -> Snapshot:
@@ -204,9 +206,8 @@ class HubSource:
         from hf_datasets.hub import HubError
         from hf_datasets.results.pull import pull
 
-        self._pulls += 1
-        shutil.rmtree(self._place(self._pulls - 2), ignore_errors=True)
-        pulled = pull(self._hub, self._place(self._pulls), revision=self._revision, files=False)
+        shutil.rmtree(self._place(self._good - 1), ignore_errors=True)
+        pulled = pull(self._hub, self._place(self._good + 1), revision=self._revision, files=False)
 
         def fetch(run_id: str) -> Path:
             """The run's own files; without a network, those that were fetched before."""
@@ -216,6 +217,7 @@ class HubSource:
                 return pulled.folder
 
         data = PulledSource(pulled.folder, f"{self._hub.repo}@{pulled.sha[:12]}", fetch).read()
+        self._good += 1
         return pulled.sha, replace(data, problems=(*pulled.problems, *data.problems))
 
     def _place(self, number: int) -> Path:

@@ -132,6 +132,8 @@ def _unpacked(path: Path) -> IO[bytes]:
 def _parsed(line: bytes, place: int) -> Event:
     try:
         event = json.loads(line)
+        if b"\\u" in line:  # half a pair of surrogates is JSON, and no text that can be sent
+            event = json.loads(json.dumps(event, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         event = None
     if not isinstance(event, dict) or not isinstance(event.get("type"), str):

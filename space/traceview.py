@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -134,15 +135,15 @@ def _bodies(event: Event) -> list[tuple[str, str]]:
     """The texts of an event, each with its name; what the page does not know is shown as JSON."""
     match event["type"]:
         case "reply":
-            calls = [_call(call) for call in event.get("calls") or () if isinstance(call, dict)]
+            calls = [_call(call) for call in _list(event.get("calls")) if isinstance(call, dict)]
             return [("", _text(event.get("text"))), *calls]
         case "exec":
             return [("output" + _dropped(event), _text(event.get("output")))]
         case "tool_error" | "provider_error" | "submit" if "message" in event or "summary" in event:
-            missing = "\n".join(map(str, event.get("missing") or ()))
+            missing = "\n".join(map(str, _list(event.get("missing"))))
             return [("", _text(event.get("message", event.get("summary")))), ("missing", missing)]
         case "files":
-            changes = [change for change in event.get("changes") or () if isinstance(change, dict)]
+            changes = [change for change in _list(event.get("changes")) if isinstance(change, dict)]
             lines = [f"{one.get('change')}  {one.get('path')}  {one.get('size')} bytes" for one in changes]
             more = f"\n... and {event['more']} more" if event.get("more") else ""
             return [("", "\n".join(lines) + more), ("complete cases", str(event.get("complete_cases", "")))]
@@ -206,7 +207,16 @@ def _pretty(value: object) -> str:
 
 
 def _float(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
+    """A number as it can be shown; anything may stand in a trace."""
+    try:
+        number = float(value) if isinstance(value, int | float) else 0.0
+    except OverflowError:
+        return 0.0
+    return number if isfinite(number) else 0.0
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 __all__ = ["ROLES", "TracePage", "page_with", "show_trace"]

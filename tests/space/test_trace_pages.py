@@ -147,3 +147,18 @@ def test_what_is_no_trace_is_one_sentence(tmp_path, spoil) -> None:
 def test_a_changed_trace_is_indexed_anew(trace) -> None:
     assert len(index_trace(trace(STARTED))) == 1
     assert len(index_trace(trace(STARTED, reply(1, "more")))) == 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '"type":"exec","t":1e999,"seconds":NaN', '"type":"exec","seconds":1' + "0" * 400, '"type":"reply","calls":5',
+        '"type":"files","changes":7', '"type":"submit","message":"m","missing":3', '"type":"reply","usage":[1]',
+        '"type":"reply","text":"\\ud800","cost_usd":-1e999', '"type":"reply","calls":[{"arguments":"[1e999]"}]',
+    ],
+)  # fmt: skip
+def test_values_that_no_event_of_ours_has_are_shown_all_the_same(tmp_path, body) -> None:
+    (tmp_path / "trace.jsonl").write_text(f'{{"seq":0,{body}}}\n')
+    index = index_trace(tmp_path / "trace.jsonl")
+    shown = show_trace(index, page_with(index.find(), 1, None))
+    assert shown.encode().count(b"<article") == 1

@@ -42,14 +42,14 @@ def add_api(site: Site) -> None:
     ) -> list[dict[str, Any]]:  # fmt: skip
         """One row an agent, best first. board: a key from /boards, "" for the first one. track, task, tier, status:
         take only these; None or empty for all. since, until: days such as 2026-05-31 on which runs ended."""
-        return _rows(board_rows(site.data(), _state(board, track, task, tier, status, since, until)))
+        return _rows(board_rows(site.data(), _state(site, board, track, task, tier, status, since, until)))
 
     def runs(
         board: str = "", agent: str = "", track: list[str] | None = None, task: list[str] | None = None,
         tier: list[str] | None = None, start: int = 0, count: int = 100,
     ) -> list[dict[str, Any]]:  # fmt: skip
         """The runs of a board in the published columns, from number start on, at most 1000 at once."""
-        found = run_rows(site.data(), _state(board, track, task, tier, None, "", "") | {"agent": agent})
+        found = run_rows(site.data(), _state(site, board, track, task, tier, None, "", "") | {"agent": agent})
         first = max(0, start)
         return _rows(found.iloc[first : first + min(max(0, count), MOST_RUNS)])
 
@@ -71,9 +71,12 @@ def add_api(site: Site) -> None:
 
 
 def _state(
-    board: str, track: list[str] | None, task: list[str] | None, tier: list[str] | None,
+    site: Site, board: str, track: list[str] | None, task: list[str] | None, tier: list[str] | None,
     status: list[str] | None, since: str, until: str,
 ) -> dict[str, str]:  # fmt: skip
+    known = [*site.data().boards, PUBLISHED]
+    if board and board not in known:
+        raise gr.Error(f"there is no board {board[:200]!r}; /boards lists them", print_exception=False)
     lists = {"track": track, "task": task, "tier": tier, "status": status}
     return {"board": board, "since": since, "until": until} | {
         name: ",".join(map(str, values or ())) for name, values in lists.items()

@@ -70,8 +70,13 @@ def build_board_page(
     lead: str,
     content: Callable[[Asked], Markup],
     extras: Callable[[], Extras] = dict,
+    *,
+    has_published: bool = True,
 ) -> None:
-    """A heading, the controls, and ``content`` for what is asked, made anew whenever a control changes."""
+    """A heading, the controls, and ``content`` for what is asked, made anew whenever a control changes.
+
+    Where the published table has no figures for the page (``has_published``), the demonstration opens with its own.
+    """
     gr.HTML(el("h1", heading, class_="amb-h1") + el("p", lead, class_="amb-lead"))
     controls = Controls({**_shared_controls(), **extras()})
     shown = gr.HTML(elem_id="board-content")
@@ -83,6 +88,8 @@ def build_board_page(
         """The controls as the address says, and what they ask for, in one answer."""
         snapshot, state = site.data(), state_of(request)
         values = {name: _initial(name, control, state) for name, control in controls.named.items()}
+        if snapshot.is_demo and not has_published and not values["board"]:
+            values["board"] = next(iter(snapshot.boards), PUBLISHED)
         values["board"] = _known_board(snapshot, values["board"])
         updates = [_update(name, values[name], snapshot, state) for name in controls.named]
         return [*updates, _shown(site, controls, values, content)]

@@ -57,9 +57,7 @@ def dots(marks: Sequence[Mark], *, label: str, width: int = 560) -> Markup:
     """One row a mark: a dot at ``y``, with whiskers, on the part of the scale from 0 to 100 that holds them all."""
     height = _ROW * len(marks) + 34
     span = width - _LEFT - _RIGHT
-    lowest = min([mark.y if mark.low is None else mark.low for mark in marks], default=0.0)
-    highest = max([mark.y if mark.high is None else mark.high for mark in marks], default=1.0)
-    first, last = max(0, math.floor(10 * lowest - 0.2)), min(10, math.ceil(10 * highest + 0.2))
+    first, last = _decades(marks)
 
     def at(value: float) -> float:
         return _LEFT + span * (10 * value - first) / (last - first)
@@ -87,10 +85,11 @@ def scatter(
     width: int = 640,
     height: int = 380,
 ) -> Markup:
-    """Points with whiskers; ``y`` on a scale from 0 to 100; ``front`` are the marks that a dashed line joins, in order
-    of x.
+    """Points with whiskers; ``y`` on the part of the scale from 0 to 100 that holds them all; ``front`` are the marks
+    that a dashed line joins, in order of x.
     """
     left, right, top, bottom = 52, 24, 14, 44
+    first, last = _decades(marks)
     ticks = _ticks([mark.x for mark in marks], log=log)
     lowest, highest = ticks[0], ticks[-1]
 
@@ -103,30 +102,64 @@ def scatter(
         return left + (width - left - right) * share
 
     def up(value: float) -> float:
-        return top + (height - top - bottom) * (1 - min(max(value, 0.0), 1.0))
+        return top + (height - top - bottom) * (last - 10 * value) / (last - first)
 
     parts = [_tick_x(across(tick), height - bottom, f"{tick:g}", top) for tick in ticks]
-    for step in range(0, 101, 20):
+    for step in range(10 * first, 10 * last + 1, 10):
         y = up(step / 100)
         parts.append(el("line", x1=left, x2=width - right, y1=y, y2=y, class_="grid"))
         parts.append(el("text", step, x=left - 8, y=y + 4, text_anchor="end", class_="soft"))
     line = " ".join(f"{across(marks[i].x):.1f},{up(marks[i].y):.1f}" for i in front)
     parts.append(el("polyline", points=line, class_="front"))
+    taken = [(across(mark.x) - 8, up(mark.y) - 8, across(mark.x) + 8, up(mark.y) + 8) for mark in marks]
     for number, mark in enumerate(marks):
         x, y = across(mark.x), up(mark.y)
         if mark.low is not None and mark.high is not None:
             parts.append(_whisker(x, up(mark.low), x, up(mark.high), mark.colour))
         parts.append(_dot(mark, x, y))
-        anchor, shift = ("end", -10) if x > width - 130 else ("start", 10)
+        name = _cut(mark.name, 20)
+        anchor, place, below, box = _label_place(x, y, 7.4 * len(name), (left, width - right), taken)
+        taken.append(box)
         weight = "650" if number in front else None
         parts.append(
-            el("text", _cut(mark.name, 20), x=x + shift, y=y - 8, text_anchor=anchor, font_weight=weight)
+            el("text", name, x=f"{place:.1f}", y=f"{below:.1f}", text_anchor=anchor, font_weight=weight)
         )
     middle = (left + width - right) / 2
     parts.append(el("text", x_title, x=middle, y=height - 6, text_anchor="middle", class_="soft"))
     parts.append(el("text", y_title, x=-(height - bottom) / 2, y=13, text_anchor="middle", class_="soft",
                     transform="rotate(-90)"))  # fmt: skip
     return _svg(width, height, label, parts)
+
+
+_Box = tuple[float, float, float, float]
+
+
+def _label_place(
+    x: float, y: float, wide: float, within: tuple[float, float], taken: Sequence[_Box]
+) -> tuple[str, float, float, _Box]:
+    """Where a point's name stands: the first place around it where it covers nothing, else where it covers least."""
+    places: list[tuple[int, str, float, float, _Box]] = []
+    for dy in (-8, 18, 4):
+        for anchor, dx in (("start", 10), ("end", -10)):
+            start = x + dx - (wide if anchor == "end" else 0)
+            box = (start, y + dy - 11, start + wide, y + dy + 3)
+            outside = start < within[0] or start + wide > within[1]
+            places.append(
+                (10 * outside + sum(_meet(box, other) for other in taken), anchor, x + dx, y + dy, box)
+            )
+    _, anchor, place, base, box = min(places, key=lambda found: found[0])
+    return anchor, place, base, box
+
+
+def _meet(one: _Box, other: _Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def _decades(marks: Sequence[Mark]) -> tuple[int, int]:
+    """The tens between which all marks with their whiskers lie, in [0, 10]."""
+    lowest = min([mark.y if mark.low is None else mark.low for mark in marks], default=0.0)
+    highest = max([mark.y if mark.high is None else mark.high for mark in marks], default=1.0)
+    return max(0, math.floor(10 * lowest - 0.2)), min(10, math.ceil(10 * highest + 0.2))
 
 
 def lines(
@@ -166,7 +199,7 @@ def lines(
     return _svg(width, height, label, parts)
 
 
-def bars(rows: Sequence[tuple[str, Sequence[Mark]]], *, label: str, width: int = 640) -> Markup:
+def bars(rows: Sequence[tuple[str, Sequence[Mark]]], *, label: str, width: int = 560) -> Markup:
     """One row a name, its marks' ``y`` (shares, at most 1 in all) laid end to end."""
     height = _ROW * len(rows) + 30
     span = width - _LEFT - _RIGHT
@@ -182,7 +215,7 @@ def bars(rows: Sequence[tuple[str, Sequence[Mark]]], *, label: str, width: int =
                 el("rect", text, x=f"{x:.1f}", y=y, width=f"{wide:.1f}", height=_ROW - 8, fill=mark.colour)
             )
             x += wide
-    return _svg(width, height, label, parts)
+    return _svg(width, height, label, parts, "amb-narrow-too")
 
 
 def pareto(marks: Sequence[Mark]) -> list[int]:

@@ -16,7 +16,10 @@ from tasks.schema import Task
 def staged_for(root: Path | None, task: Task, record: RunRecord) -> tuple[Staged | None, str]:
     """The staged data of a run or, in one sentence, why a case is not drawn from them."""
     if root is None:
-        return None, "The Space was started without staged data, so what was given is not at hand."
+        return (
+            None,
+            "The Space was started without staged data (app.py --data DIR), so what was given is not at hand.",
+        )
     folder = root / record.release.value / task.id
     try:
         changed = (folder / MANIFEST_NAME).stat().st_mtime_ns

@@ -121,8 +121,11 @@ def _by_track(asked: Asked, board: Board) -> Markup:
     )
 
 
+_DIGITS = {"cost_usd": 2, "tokens": 0}
+
+
 def _published_figures(found: pd.DataFrame) -> Markup:
-    rows = [(row["agent"], *(_figure(row[key], 2 if key == "cost_usd" else 1) for key in _NAMES))
+    rows = [(row["agent"], *(_figure(row[key], _DIGITS.get(key, 1)) for key in _NAMES))
             for row in found.to_dict("records")]  # fmt: skip
     return table(("Agent", *_NAMES.values()), rows, caption=f"Means a run, as reported ({SOURCE})")
 

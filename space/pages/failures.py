@@ -25,7 +25,7 @@ _MAX_LINES = 8
 
 
 def build(site: Site) -> None:
-    build_board_page(site, "Failures", LEAD, _content)
+    build_board_page(site, "Failures", LEAD, _content, has_published=False)
 
 
 def _content(asked: Asked) -> Markup:
@@ -65,6 +65,8 @@ def _codes(shares: pd.DataFrame, names: list[str], by: str, heading: str) -> Mar
         marks = [Mark(code, _COLOURS[code], share, text=f"{name}, {code} {TITLES[code]}: {100 * share:.1f} %")
                  for code, share in parts]  # fmt: skip
         rows.append((name, marks))
+    if not (found[list(TITLES)] > 0).to_numpy().any():
+        return el("div", el("h2", heading, class_="amb-h2"), note("No code fired in these runs."))
     chart = figure(
         bars(rows, label=f"Shares of error codes by {by}"), "Of all codes that fired, the share of each"
     )

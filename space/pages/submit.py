@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from space.intake.findings import Checked, Finding, check_upload
 from space.intake.upload import MAX_MEMBERS, MAX_UNPACKED, MAX_UPLOAD, UploadRefused, read_upload
-from space.markup import chip, el, join, note, percent, section, size, table
+from space.markup import chip, el, join, note, percent, section, table
 from space.site import Site, state_of
 
 MAX_LISTED = 100
@@ -129,7 +129,7 @@ def _status(site: Site, run_id: str) -> Markup:
 
 
 def _intro() -> Markup:
-    caps = f"Up to {size(MAX_UPLOAD)}, {MAX_MEMBERS:,} files and {size(MAX_UNPACKED)} unpacked."
+    caps = f"Up to {MAX_UPLOAD >> 20} MiB, {MAX_MEMBERS:,} files and {MAX_UNPACKED >> 30} GiB unpacked."
     return el(
         "div",
         el("h1", "Submit", class_="amb-h1"),

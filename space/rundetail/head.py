@@ -111,5 +111,5 @@ def _tile(name: str, value: float | None, hint: str, class_: str = "") -> Markup
 def _fact(name: str, value: str, hint: str) -> Markup:
     return el(
         "div", el("span", name, class_="amb-tile-name"), el("span", value, class_="amb-tile-value"),
-        el("span", hint, class_="amb-tile-hint"), class_="amb-tile amb-small",
+        el("span", hint, class_="amb-tile-hint"), class_="amb-tile amb-small amb-fact",
     )  # fmt: skip

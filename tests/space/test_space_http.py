@@ -109,6 +109,7 @@ def test_text_of_records_never_becomes_markup(results, record):
 
 def test_the_endpoints_give_what_the_pages_show(space):
     from gradio_client import Client
+    from gradio_client.exceptions import AppError
 
     client = Client(space.url(), verbose=False)
     board, published = client.predict(api_name="/boards")
@@ -117,6 +118,8 @@ def test_the_endpoints_give_what_the_pages_show(space):
     assert [row["agent"] for row in rows] == ["cirrus", "nimbus", "stratus"]
     assert "track_report" not in rows[0]
     assert client.predict(published["board"], api_name="/leaderboard")[0]["overall"] == 0.665
+    with pytest.raises(AppError, match="no board 'mine'"):
+        client.predict("mine", api_name="/leaderboard")
     runs = client.predict(board["board"], "nimbus", ["vqa"], [], ["lite"], 2, 5, api_name="/runs")
     assert len(runs) == 5
     assert {run["agent"] for run in runs} == {"nimbus"}

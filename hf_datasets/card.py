@@ -45,7 +45,7 @@ def require_known(text: str) -> None:
             for feature in infos.get(name, ())
             if feature["name"] not in schema.names
         }
-    except (yaml.YAMLError, AttributeError, KeyError, TypeError):
+    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError, RecursionError):
         return  # somebody's own words; they are replaced
     if unknown:
         raise NewerCard(

@@ -335,7 +335,7 @@ def _asked_seconds(error: Exception) -> float | None:
     if response is None:
         return None
     asked = response.headers.get("Retry-After", "").strip()
-    if asked.isdigit():
+    if asked.isdecimal():
         return float(asked)
     if asked:
         try:
@@ -345,7 +345,7 @@ def _asked_seconds(error: Exception) -> float | None:
     window = [
         part for part in response.headers.get("RateLimit", "").split(";") if part.strip().startswith("t=")
     ]
-    return float(window[0].strip()[2:]) if window and window[0].strip()[2:].isdigit() else None
+    return float(window[0].strip()[2:]) if window and window[0].strip()[2:].isdecimal() else None
 
 
 def _words(error: Exception) -> str:

@@ -102,6 +102,10 @@ _load = cache(load_folder)
 # --- reading ---
 
 
+NOT_YAML = (yaml.YAMLError, ValueError, RecursionError)
+"""What reading a YAML file may raise: a date that there is not, and digits or brackets without an end, among others."""
+
+
 class _UniqueKeyLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """The safe loader, except that a key that stands twice in one mapping is an error."""
 
@@ -122,7 +126,7 @@ def _read_yaml(path: Path) -> Any:
         return yaml.load(path.read_bytes(), _UniqueKeyLoader)  # a safe loader: builds plain values only
     except TaskError as error:
         raise TaskError(f"{path}: {error}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except NOT_YAML as error:
         raise TaskError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
 
 

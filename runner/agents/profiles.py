@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, JsonValue, PositiveFloat, PositiveIn
 
 from evaluator.trace import Usage
 from runner.errors import UsageProblem
+from tasks.registry import NOT_YAML
 from tasks.schema import Strict
 
 PUBLISHED = Path(__file__).parent.parent / "agents.yaml"
@@ -149,14 +150,14 @@ def read_profile_file(path: Path, form: type[File]) -> File:
         return form.model_validate(yaml.load(path.read_text(encoding="utf-8"), _LOADER))
     except OSError as error:
         raise UsageProblem(f"{path}: expected a file with profiles; {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageProblem(f"{path} is not YAML: {' '.join(str(error).split())}") from None
     except ValidationError as error:
         found = "; ".join(
             f"{'.'.join(str(part) for part in one['loc']) or 'the file'}: {one['msg']}"
             for one in error.errors()
         )
         raise UsageProblem(f"{path} is not a profile file: {found}") from None
+    except NOT_YAML as error:
+        raise UsageProblem(f"{path} is not YAML: {' '.join(str(error).split())}") from None
 
 
 def _anchored(profile: Profile, folder: Path) -> Profile:

@@ -157,7 +157,7 @@ class Proxy:
             traffic.verdict = "refused" if refused.status == 403 else "failed"
             traffic.rule, traffic.reason = refused.rule, refused.reason
             _say(inside, client, refused)
-        except h11.RemoteProtocolError as error:
+        except h11.ProtocolError as error:
             traffic.reason = f"not HTTP as it should be: {error}"
             _say(inside, client, _Refused(400, traffic.reason))
         except OSError as error:
@@ -283,23 +283,30 @@ def _forward(
             return
         send(event)
     send(h11.EndOfMessage())
-    while True:
-        event = _next(outside, upstream)
-        if isinstance(event, h11.ConnectionClosed):
-            return
-        if isinstance(event, h11.InformationalResponse):
-            continue
-        if isinstance(event, h11.Response):
-            event = h11.Response(
-                status_code=event.status_code,
-                reason=event.reason,
-                headers=[*_kept(event.headers), (b"connection", b"close")],
-            )
-        data = inside.send(event) or b""
+    for answer in _answers(outside, upstream):
+        data = inside.send(answer) or b""
         traffic.received += len(data)
         client.sendall(data)
-        if isinstance(event, h11.EndOfMessage):
-            return
+
+
+def _answers(outside: h11.Connection, upstream: socket.socket) -> Iterator[h11.Event]:
+    """What the host answers, as it goes on to the client. Raises :class:`_Refused` where that is no HTTP."""
+    while True:
+        try:
+            event = _next(outside, upstream)
+        except h11.RemoteProtocolError as error:
+            raise _Refused(502, f"what the host answers is not HTTP as it should be: {error}") from None
+        match event:
+            case h11.Response():
+                headers = [*_kept(event.headers), (b"connection", b"close")]
+                yield h11.Response(status_code=event.status_code, reason=event.reason, headers=headers)
+            case h11.Data():
+                yield event
+            case h11.EndOfMessage():
+                yield h11.EndOfMessage()  # trailers end here: a client of HTTP/1.0 could not be sent any
+                return
+            case h11.ConnectionClosed():
+                return
 
 
 def _kept(headers: h11._headers.Headers) -> Headers:

@@ -261,7 +261,7 @@ class Driver:
         if todo.failures > form.retries:
             self.missing[end.key] = f"{end.cause.value} {todo.failures} times, the last: {end.detail}"
             return
-        wait = min(LONGEST_WAIT, form.retry_seconds * 2.0 ** (todo.failures - 1))
+        wait = min(LONGEST_WAIT, form.retry_seconds * 2.0 ** min(todo.failures - 1, 30))
         self._push(todo, wait)
 
     def _push(self, todo: Todo, wait: float) -> None:

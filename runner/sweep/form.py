@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError
+from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError
 
 from hf_datasets.records import Name
 from runner.cell import Cell
 from runner.errors import UsageProblem, unknown
 from runner.sandbox import BackendName
 from tasks.names import Network, Release, Tier
-from tasks.registry import all_tasks, load_task, task_ids
+from tasks.registry import NOT_YAML, all_tasks, load_task, task_ids
 from tasks.schema import Strict
+
+Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Repeats = Annotated[int, Field(ge=1, le=10_000)]
 
 DEFAULT = "default"
 EVERYTHING = ("paper", "all")
@@ -24,7 +27,7 @@ EVERYTHING = ("paper", "all")
 class Cap(Strict):
     """What may be spent, over all attempts. None: no bound."""
 
-    usd: PositiveFloat | None = None
+    usd: Amount | None = None
     tokens: PositiveInt | None = None
 
 
@@ -37,8 +40,8 @@ class Budget(Cap):
 class ProviderRates(Strict):
     """What a provider allows. ``concurrency`` is the most requests at a time; fewer while it says 429."""
 
-    requests_per_minute: PositiveFloat | None = None
-    tokens_per_minute: PositiveFloat | None = None
+    requests_per_minute: Amount | None = None
+    tokens_per_minute: Amount | None = None
     concurrency: PositiveInt = 256
 
 
@@ -53,7 +56,7 @@ class SweepForm(Strict):
     agents: Annotated[tuple[Name, ...], Field(min_length=1)]
     tasks: Literal["paper", "all"] | Annotated[tuple[str, ...], Field(min_length=1)] = "paper"
     tiers: Annotated[tuple[Tier, ...], Field(min_length=1)] = (Tier.LITE, Tier.STANDARD)
-    repeats: Literal["published"] | PositiveInt | dict[str, PositiveInt] = "published"
+    repeats: Literal["published"] | Repeats | dict[str, Repeats] = "published"
     release: Release = Release.PHANTOM
     network: Network = "allowlist"
     watch_training: bool = False
@@ -64,7 +67,7 @@ class SweepForm(Strict):
     judges_file: Path | None = None
     gpus: Annotated[int, Field(ge=0, le=16)] = 0
     retries: NonNegativeInt = 3
-    retry_seconds: Annotated[float, Field(ge=0)] = 10.0
+    retry_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 10.0
     budget: Budget = Budget()
     providers: dict[str, ProviderRates] = Field(default={})
 
@@ -94,13 +97,13 @@ def read_form(path: Path) -> SweepForm:
         form = SweepForm.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise UsageProblem(f"{path}: expected a sweep file; {error.strerror} (see docs/sweeps.md)") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageProblem(f"{path} is not YAML: {' '.join(str(error).split())}") from None
     except ValidationError as error:
         found = "; ".join(
             f"{'.'.join(map(str, one['loc'])) or 'the file'}: {one['msg']}" for one in error.errors()[:4]
         )
         raise UsageProblem(f"{path} is not a sweep file: {found}") from None
+    except NOT_YAML as error:
+        raise UsageProblem(f"{path} is not YAML: {' '.join(str(error).split())}") from None
     _check(path, form)
     files = {
         name: (path.parent / given).resolve()

@@ -317,3 +317,38 @@ def test_a_host_that_cuts_its_answer_ends_the_request(opened):
     assert answer.endswith(b"short")
     (entry,) = proxy.entries()
     assert entry.verdict == "failed"
+
+
+@pytest.mark.parametrize(
+    ("answer", "version", "status", "verdict"),
+    [
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nT: 1\r\n\r\n",
+            b"1.0",
+            b"200",
+            "allowed",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nT: 1\r\n\r\n",
+            b"1.1",
+            b"200",
+            "allowed",
+        ),
+        (b"", b"1.1", b"502", "failed"),
+        (b"SSH-2.0-x\r\n\r\n", b"1.1", b"502", "failed"),
+    ],
+)
+def test_whatever_a_host_answers_the_request_has_its_line(opened, answer, version, status, verdict):
+    def say(server):
+        client, _ = server.accept()
+        client.recv(1000)
+        client.sendall(answer)
+        client.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=say, args=(server,), daemon=True).start()
+        proxy = opened(Rules(operator=(Endpoint("127.0.0.1", server.getsockname()[1], True),), hosts=LISTED))
+        said = proxy.say(b"GET http://package-index/ HTTP/" + version + b"\r\nHost: h\r\n\r\n")
+    assert said.split()[1] == status
+    (entry,) = proxy.entries()
+    assert entry.verdict == verdict

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,6 +29,11 @@ os.environ |= {  # read by huggingface_hub when it is imported; no test speaks t
 }
 
 from hub_standin import HubStandIn
+
+# A test run that was started in the background must not hand down its deafness to what it stops.
+for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 # Time says something about the machine, not about the code.
 settings.register_profile("untimed", deadline=None)

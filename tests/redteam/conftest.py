@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.server
-import os
 import secrets
 import socket
 import sys
@@ -16,7 +15,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from runner.sandbox import Backend, SandboxUnavailable, choose_backend
+from usable_backend import usable
+
+from runner.sandbox import Backend
 
 BACKENDS = [
     pytest.param("docker", marks=pytest.mark.docker),
@@ -27,13 +28,6 @@ BACKENDS = [
 @pytest.fixture(scope="session", params=BACKENDS)
 def backend(request: pytest.FixtureRequest) -> Backend:
     return usable(request.param)
-
-
-def usable(name: str) -> Backend:
-    try:
-        return choose_backend(name)
-    except SandboxUnavailable as reason:
-        (pytest.fail if os.environ.get("AUTOMEDBENCH_REQUIRE_SANDBOXES") else pytest.skip)(str(reason))
 
 
 @dataclass

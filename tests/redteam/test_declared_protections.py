@@ -85,7 +85,7 @@ def test_doctor_shows_what_is_missing(backend):
 @pytest.mark.docker
 def test_the_agents_image_was_made_of_nothing_of_ours():
     """Neither its layers' commands nor its settings name a source folder, a reference or a key."""
-    from conftest import usable
+    from usable_backend import usable
 
     backend = usable("docker")
     image = backend.environment_digest("agent")
@@ -114,7 +114,7 @@ def test_doctor_runs():
 
 @pytest.mark.docker
 def test_a_runtime_with_a_kernel_of_its_own_can_be_chosen(monkeypatch, tmp_path):
-    from conftest import usable
+    from usable_backend import usable
 
     from runner.sandbox.docker import DockerBackend
 

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import usable
 from mutations import MUTATIONS
+from usable_backend import usable
 
 REPOSITORY = Path(__file__).parents[2]
 HERE = str(Path(__file__).parent)

@@ -115,7 +115,7 @@ def test_the_host_is_as_it_was(outcome):
 @pytest.mark.bubblewrap
 def test_the_attempts_work_where_the_wall_is_missing(canary, tmp_path_factory):
     """The control: with the references mounted, every one of the paths leads to them. So the attempts are real."""
-    from conftest import usable
+    from usable_backend import usable
 
     spec = cell_of(tmp_path_factory.mktemp("control"), canary, with_references=True)
     with usable("bubblewrap").create(spec) as sandbox:

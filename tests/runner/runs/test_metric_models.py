@@ -27,7 +27,7 @@ def test_the_folder_is_read_and_never_written(spec, sandbox, tmp_path, monkeypat
     monkeypatch.setenv(WEIGHTS_VARIABLE, str(tmp_path / "models"))
     with choose_backend(sandbox).create(spec()) as place:
         seen = place.exec(["sh", "-c", LOOK], deadline=20).output.decode()
-    assert seen.startswith("weights")
+    assert "weights" in seen
     assert "refused" in seen
     assert [path.name for path in (tmp_path / "models").iterdir()] == ["model.txt"]
 

@@ -225,6 +225,9 @@ def list_things(
         rows = listing.tasks(track and track.value, tier, licence, access, paper)
     else:
         rows = listing.agents(agents) if what is Listing.AGENTS else listing.runs(runs_dir)
+    if what is Listing.RUNS and not rows and not as_json:
+        print(f"no runs in {runs_dir}; those of the demo: --runs-dir runs/demo, of a sweep: sweeps/NAME/runs")
+        return
     print_rows(rows, as_json)
 
 
@@ -329,7 +332,7 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """Run the scripted agent on five phantom tasks. One of every published track, two tiers; no key, no GPU."""
-    from runner.demo import demo_cells
+    from runner.demo import demo_cells, next_steps
     from runner.execute import Options, run_cell
     from runner.progress import watching
 
@@ -342,11 +345,7 @@ def demo(
 
     print_rows([summary(outcome.record) for outcome in outcomes], as_json)
     if not as_json:
-        print(
-            f"\n{len(outcomes)} records under {runs_dir}\n"
-            f"  one:  python -m runner explain {outcomes[0].folder}\n"
-            f"  all:  python -m runner list runs --runs-dir {runs_dir}"
-        )
+        print(f"\n{len(outcomes)} records under {runs_dir}\n" + next_steps(runs_dir, outcomes[0].folder))
     if any(outcome.state == "unscored" for outcome in outcomes):
         raise typer.Exit(EXIT_UNSCORED)
 

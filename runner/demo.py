@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from runner.cell import Cell
 from tasks.schema import Release, Tier
@@ -22,3 +26,19 @@ def demo_cells() -> Iterator[Cell]:
     for task in TASKS:
         for tier in (Tier.LITE, Tier.STANDARD):
             yield Cell(task, tier, Release.PHANTOM, "baseline")
+
+
+def next_steps(runs_dir: Path, run: Path) -> str:
+    """What to look at now, as commands that work in this shell."""
+    python = _python()
+    return (
+        f"  one:   {python} -m runner explain {run}\n"
+        f"  all:   {python} -m runner list runs --runs-dir {runs_dir}\n"
+        f'  pages: {python} -m pip install -e ".[space]"; {python} app.py --results {runs_dir} --data data'
+    )
+
+
+def _python() -> str:
+    """The word that starts this very Python: ``python`` where its environment is active, else its path."""
+    found = shutil.which("python")
+    return "python" if found and Path(found) == Path(sys.executable) else os.path.relpath(sys.executable)

@@ -34,7 +34,7 @@ class Progress:
             self.stage = "S5"
             self.note = "submitted" if event.accepted else f"refused: {event.missing_total} files missing"
         elif isinstance(event, End):
-            self.note = f"ended: {event.reason.value}"
+            self.note = f"ended: {event.reason.value}" + ("; scoring" if event.reason.is_agents else "")
 
     def _guess_stage(self, files: Files) -> None:
         """A guess for people who watch; the judge works from the whole trace."""

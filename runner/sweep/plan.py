@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.trace import Usage
+from hf_datasets.run_folders import RECORD, finished
 from runner.agents import require_agent
 from runner.agents.profiles import EndpointProfile, Profile
 from runner.errors import Problem, UsageProblem
@@ -23,8 +24,6 @@ from runner.sweep.form import Block, SweepForm, blocks_of
 from runner.sweep.lock import options_of
 from tasks.names import Release
 from tasks.registry import load_task
-
-RECORDS = "*/*/*/r*/record.json"
 
 
 @dataclass
@@ -48,9 +47,9 @@ class History:
 
     def __init__(self, places: Iterable[Path]) -> None:
         self._past: dict[tuple[str, ...], Past] = defaultdict(Past)
-        for path in (path for place in places for path in sorted(place.glob(RECORDS))):
+        for folder in (folder for place in places for folder in finished(place)):
             try:
-                record = json.loads(path.read_bytes())
+                record = json.loads((folder / RECORD).read_bytes())
                 for kind in _kinds(record["agent"], record["task"], record["tier"], record["track"]):
                     self._past[kind].add(record)
             except (OSError, ValueError, KeyError, TypeError):

@@ -14,7 +14,7 @@ from tasks.schema import Baseline, Redistribution, Release, Task, Track
 
 LEAVES: Mapping[Redistribution, str] = {
     Redistribution.ALLOWED: "data, outputs, traces",
-    Redistribution.DERIVED: "what derives from outputs",
+    Redistribution.DERIVED: "outputs and scores",
     Redistribution.NONE: "scores alone",
 }
 """What may leave the machine on which a run was made."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 import sys
 from pathlib import Path
 
@@ -28,15 +29,29 @@ def main() -> None:
     except SourceError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
+    door = _open_door(arguments.host, arguments.port)
+    print("AutoMedBench starts; this takes some seconds", flush=True)
 
-    import uvicorn  # the slow part: nobody waits for it to learn that a folder is not there
+    import uvicorn  # the slow part: nobody waits for it to learn that a folder is not there or a port is taken
 
     from space.app import build_app
     from space.site import Site
 
     app = build_app(Site(results, arguments.data))
     print(f"AutoMedBench on http://{arguments.host}:{arguments.port}", flush=True)
-    uvicorn.run(app, host=arguments.host, port=arguments.port, log_level="warning")
+    uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[door])
+
+
+def _open_door(host: str, port: int) -> socket.socket:
+    """The port that pages are served on; exit code 3 where it cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        number = getattr(error, "errno", None)
+        why = os.strerror(number) if number and number > 0 else error
+        print(f"error: cannot listen on {host}:{port}: {why}; try another --port", file=sys.stderr)
+        sys.exit(3)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ def theme() -> gr.themes.Base:
         background_fill_secondary_dark="#161d25",
         input_background_fill_dark="#1e2832",
         checkbox_label_background_fill_dark="#1e2832",
+        checkbox_border_color_dark="#55636f",
         border_color_primary_dark="#2b3742",
         block_border_color_dark="#2b3742",
         block_border_width="1px",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import socket
 import subprocess
 import sys
 from importlib.metadata import packages_distributions, requires
@@ -116,3 +117,18 @@ def test_a_missing_folder_is_said_in_one_line(arguments):
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "expected a folder of runs" in done.stderr
+
+
+def test_a_port_that_is_taken_is_said_in_one_line():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = subprocess.run(
+            [sys.executable, "app.py", "--port", port],
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+    assert done.returncode == 3
+    assert (done.stdout, done.stderr.count("\n")) == ("", 1)
+    assert f"{port}: Address already in use; try another --port" in done.stderr

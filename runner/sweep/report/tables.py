@@ -78,7 +78,8 @@ def overall_by_track(board: Board) -> Table:
                "Overall", "95 %", "runs", "of those there")  # fmt: skip
     note = (
         "Run-weighted means, x100. Equal ranks: a paired permutation test over the cells, adjusted after Holm, does "
-        f"not tell the agents apart. {OPEN}: a planned cell has no scored run yet."
+        "not tell the agents apart (with fewer than six cells it never can). "
+        f"{OPEN}: a planned cell has no scored run yet."
     )
     return Table("OVERALL by track", note, columns, tuple(rows))
 

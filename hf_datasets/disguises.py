@@ -109,11 +109,19 @@ def shared_runs(text: str, needle: str, least: int) -> Iterator[tuple[int, int]]
 
 
 def _grown(text: str, needle: str, found: int, at: int) -> tuple[int, int]:
-    left = 0
-    while left < min(found, at) and text[found - left - 1] == needle[at - left - 1]:
-        left += 1
-    right = _ANCHOR
-    room = min(len(text) - found, len(needle) - at)
-    while right < room and text[found + right] == needle[at + right]:
-        right += 1
+    before = min(found, at)
+    left = _alike(text[found - before : found][::-1], needle[at - before : at][::-1])
+    right = _alike(text[found : found + len(needle) - at], needle[at:])
     return found - left, found + right
+
+
+def _alike(one: str, two: str) -> int:
+    """How many characters two texts begin with alike; halving, for an agent may repeat a key a million times."""
+    low, high = 0, min(len(one), len(two))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[:middle] == two[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

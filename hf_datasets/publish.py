@@ -160,8 +160,11 @@ class _Leaving:
         findings: list[Finding] = []
         wise = self
         if (self.folder / TRACE).is_file():
-            with self._open(TRACE) as trace:
-                seen = self.redactor.having_seen(iter(lambda: trace.read(CHUNK_BYTES), b""))
+            try:
+                with self._open(TRACE) as trace:
+                    seen = self.redactor.having_seen(iter(lambda: trace.read(CHUNK_BYTES), b""))
+            except Unredactable as error:
+                return (), (Finding(TRACE, f"{error}: it cannot be searched for secrets"),)
             wise = replace(self, redactor=seen)
         found = [*wise._outputs(outputs, findings)] if outputs else []
         if terms is Redistribution.ALLOWED:

@@ -31,6 +31,10 @@ LEAST_EDGE = 6
 _ENCODED_PIECE = 14
 _LONGEST = 512
 """No key is longer; a block of a private key is found by its beginning."""
+_LONGEST_BLOCK = 4096
+"""No block of a private key is longer; of one without an end, the beginning is known from then on."""
+MOST_LEARNT = 100
+"""Each value that is known costs a search of the whole trace; more of them are no accident."""
 _BASE64_TEXT = re.compile(r"[A-Za-z0-9+/_=-]*")
 
 _FIXED = frozenset((
@@ -62,7 +66,7 @@ def environment_secrets(names: Iterable[str] = ()) -> list[str]:
 
 
 class Unredactable(Exception):
-    """A line that is not JSON, so that nothing can be said about what it holds."""
+    """A line that is not JSON, or more keys than can be searched for: nothing can be said about what is in there."""
 
 
 @dataclass(frozen=True)
@@ -125,12 +129,19 @@ class Redactor:
         """A redactor that also knows what a file of JSON lines holds in the shape of a token.
 
         A token may be encoded there, or cut by the border between two outputs.
+
+        Raises
+        ------
+        Unredactable
+            It holds more of them than can be searched for.
         """
         seen: set[str] = set()
         pieces: set[str] = set()
         ends: dict[str, str] = {}
         for block in line_blocks(chunks):
-            seen |= self._shaped(block.decode("utf-8", "replace"))
+            seen |= {_known_by(one) for one in self._shaped(block.decode("utf-8", "replace"))}
+            if len(seen) > MOST_LEARNT:
+                raise Unredactable(f"it holds more than {MOST_LEARNT} different texts in the shape of a key")
             for key, value in _outputs(block):
                 pieces |= self._cut_at(ends.get(key, ""), value, seen)
                 ends[key] = value[-_LONGEST:]
@@ -270,6 +281,11 @@ class Redactor:
         for piece in self.pieces:
             for start, end in shared_runs(text, piece, len(piece)):
                 yield start, end, "key"
+
+
+def _known_by(secret: str) -> str:
+    """What of something that was recognised by its shape is looked for elsewhere."""
+    return secret if len(secret) <= _LONGEST_BLOCK else secret[:_LONGEST]
 
 
 def _whole_run(text: str, start: int, end: int) -> tuple[int, int]:

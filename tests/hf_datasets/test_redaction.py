@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from evaluator.trace import Event
-from hf_datasets.redact import LEAST_PIECE, Machine, Redactor, Unredactable
+from hf_datasets.disguises import shared_runs
+from hf_datasets.redact import LEAST_PIECE, MOST_LEARNT, Machine, Redactor, Unredactable
 
 KEY = "sk-or-v1-" + "9f3ac1de77b0" * 4
 MACHINE = Machine(("/home/alice",), ("alice",), ("wolke7.clinic.example", "wolke7"))
@@ -194,3 +195,40 @@ def test_any_key_in_any_text_goes_and_the_line_stays_an_object(before, after, ke
     shown = json.loads(parsed["text"])["code"] if nested else parsed["text"]
     assert no_piece_of(key, shown)
     assert no_piece_of(key, out.decode())
+
+
+def test_more_keys_than_can_be_searched_for_are_refused_and_not_searched_for(redactor):
+    def printed(number: int) -> list[bytes]:
+        return [json.dumps({"output": f"hf_{'Ab3' * 10}{one:06d}"}).encode() + b"\n" for one in range(number)]
+
+    assert len(redactor.having_seen(printed(MOST_LEARNT)).secrets) == MOST_LEARNT + 1
+    with pytest.raises(Unredactable, match=f"more than {MOST_LEARNT} different"):
+        redactor.having_seen(printed(MOST_LEARNT + 1))
+
+
+def test_what_follows_a_block_without_an_end_is_not_taken_for_a_key_elsewhere(redactor):
+    words = (
+        "".join(f"epoch {number} of training goes well\n" for number in range(2000))
+        + "all of it was saved in the end"
+    )
+    block = {"output": f"-----BEGIN PRIVATE KEY-----\n{words}"}
+    lines = [
+        json.dumps(line).encode() + b"\n" for line in (block, {"output": "all of it was saved in the end"})
+    ]
+    first, second = b"".join(redactor.having_seen(lines).jsonl(lines)).splitlines()
+    assert json.loads(first)["output"].startswith("[redacted:")
+    assert len(first) < 50
+    assert second + b"\n" == lines[1]
+
+
+@given(st.text("ab", max_size=40), st.text("ab", min_size=5, max_size=12), st.integers(5, 12))
+def test_shared_runs_cover_every_piece_that_is_long_enough(text, needle, least):
+    covered = {at for start, end in shared_runs(text, needle, least) for at in range(start, end)}
+    pieces = {needle[at : at + least] for at in range(len(needle) - least + 1)}
+    expected = {
+        at + step
+        for at in range(len(text) - least + 1)
+        if text[at : at + least] in pieces
+        for step in range(least)
+    }
+    assert covered == expected

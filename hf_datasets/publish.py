@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 
@@ -83,6 +83,10 @@ def publication(
         names the file.
     """
     record, record_bytes = read_record(folder)
+    try:
+        _loaded(record_bytes)
+    except ValueError as error:
+        raise RecordError(f"{folder / RECORD}: {error}") from None
     terms = Redistribution.NONE if scores_only else terms_of(record)
     run = _Leaving(folder, record, redactor)
     public, findings = run.public_record(terms)
@@ -201,7 +205,7 @@ class _Leaving:
                 continue
             raw = _read(path, MAX_REPORT_BYTES)
             try:
-                content = json.loads(raw)
+                content = _loaded(raw)
                 redacted = self.redactor.json(content)
             except (ValueError, RecursionError):
                 findings.append(Finding(name, "is not JSON: it cannot be searched for secrets"))
@@ -235,6 +239,18 @@ class _Leaving:
             return open_regular(self.folder / name, MAX_TRACE_BYTES)
         except Refused as refused:
             raise RecordError(f"{self.folder / name}: {refused.message}") from None
+
+
+def _loaded(raw: bytes) -> Any:
+    """JSON that says each thing once: of a name that stands twice only the last value would be looked at."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise ValueError("a name stands twice in it")
+        return found
+
+    return json.loads(raw, object_pairs_hook=once)
 
 
 def _read(path: Path, max_bytes: int) -> bytes:

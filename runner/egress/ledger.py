@@ -140,6 +140,7 @@ def downloads_of(path: Path) -> Downloads:
     for entry in read_ledger(path):
         if entry.verdict == "allowed":
             requests += max(1, entry.more)
+        if entry.verdict != "refused":
             received += entry.received
         if entry.rule == "labels":
             flags.add(LABELS_ASKED_FOR)

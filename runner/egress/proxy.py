@@ -24,6 +24,7 @@ CHUNK = 128 * 1024
 HEADER_BYTES = 32 * 1024
 CONNECT_SECONDS = 15.0
 REQUEST_SECONDS = 30.0
+SILENCE_SECONDS = 300.0
 MOST_CONNECTIONS = 128
 HOP_BY_HOP = frozenset(
     (b"connection", b"keep-alive", b"proxy-connection", b"proxy-authorization", b"te", b"trailer", b"upgrade")
@@ -194,7 +195,9 @@ class Proxy:
         trouble = ""
         for address in allowed:
             try:
-                return socket.create_connection((address, decision.port), timeout=CONNECT_SECONDS)
+                upstream = socket.create_connection((address, decision.port), timeout=CONNECT_SECONDS)
+                upstream.settimeout(SILENCE_SECONDS)
+                return upstream
             except OSError as error:
                 trouble = error.strerror or "timed out"
         raise _Refused(502, f"{decision.shown} cannot be reached: {trouble}", decision.rule)

@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 60
 .PHONY: help demo test test-fast lint format bench images fuzz audit sbom clean
 
 help:
-	@echo "make demo    run the scripted agent on one phantom task of every track (no key, no GPU)"
+	@echo "make demo    run the scripted agent on one phantom task of each published track (no key, no GPU)"
 	@echo "make test    lint and the whole test suite"
 	@echo "make bench   measured figures, beside peers where they are installed"
 	@echo "make images  build the Docker images (without Docker, bubblewrap is used)"

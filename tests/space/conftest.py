@@ -206,7 +206,7 @@ def chromium():
         browser.close()
 
 
-_LEFT_BEHIND = "AbortError: signal is aborted without reason"
+_LEFT_BEHIND = ("AbortError: signal is aborted without reason", "Connection errored out")
 """Gradio's own script says so when a page is left while an answer is still on its way."""
 
 
@@ -225,7 +225,7 @@ class Watched:
         page.on("request", lambda request: self._request(request.url))
 
     def _complaint(self, kind: str, text: str) -> None:
-        if kind == "error" and not any(part in text for part in (_LEFT_BEHIND, *self.allowed)):
+        if kind == "error" and not any(part in text for part in (*_LEFT_BEHIND, *self.allowed)):
             self.complaints.append(text)
 
     def _request(self, url: str) -> None:

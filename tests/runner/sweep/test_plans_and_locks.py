@@ -88,7 +88,8 @@ def test_no_file_and_no_yaml(tmp_path):
 # --- estimates ---
 
 
-def test_estimates_come_from_the_nearest_past_or_from_the_limits(tmp_path):
+def test_estimates_come_from_the_nearest_past_or_from_the_limits(tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)
     past = tmp_path / "runs" / "demo" / TASK / "lite" / "glm-5" / "r00"  # at any depth
     past.mkdir(parents=True)
     record = {"agent": "glm-5", "task": TASK, "tier": "lite", "track": "vqa", "seconds_wall": 1800.0}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,3 +82,14 @@ def staging_refusal() -> Callable[[str, Path, Path], str]:
         return message
 
     return refusal
+
+
+@pytest.fixture(scope="session")
+def ssh_keys(tmp_path_factory):
+    """A folder with two key pairs of OpenSSH, ``mine`` and ``theirs``."""
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("no ssh-keygen")
+    folder = tmp_path_factory.mktemp("ssh-keys")
+    for name in ("mine", "theirs"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+    return folder

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 
 import pytest
@@ -12,26 +11,16 @@ from hf_datasets.signing import SigningError, sign_record, verify
 CONTENT = b'{"overall": 0.5}\n'
 
 
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory):
-    if shutil.which("ssh-keygen") is None:
-        pytest.skip("no ssh-keygen")
-    folder = tmp_path_factory.mktemp("keys")
-    for name in ("mine", "theirs"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
-    return folder
-
-
 @pytest.fixture
-def signed(keys, tmp_path):
+def signed(ssh_keys, tmp_path):
     """A record, its signature by ``mine``, and a file that allows ``mine`` alone."""
     record = tmp_path / "record.json"
     record.write_bytes(CONTENT)
     allowed = tmp_path / "allowed"
     allowed.write_text(
-        f'# people\nsomeone@example.org namespaces="automedbench" {(keys / "mine.pub").read_text()}'
+        f'# people\nsomeone@example.org namespaces="automedbench" {(ssh_keys / "mine.pub").read_text()}'
     )
-    return record, sign_record(record, keys / "mine").read_bytes(), allowed
+    return record, sign_record(record, ssh_keys / "mine").read_bytes(), allowed
 
 
 def test_a_signature_tells_who_made_it(signed):
@@ -46,17 +35,19 @@ def test_other_bytes_are_refused(signed):
         verify(CONTENT.replace(b"5", b"9"), signature, allowed)
 
 
-def test_somebody_who_is_not_listed_is_refused(signed, keys):
+def test_somebody_who_is_not_listed_is_refused(signed, ssh_keys):
     record, _, allowed = signed
-    theirs = sign_record(record, keys / "theirs").read_bytes()
+    theirs = sign_record(record, ssh_keys / "theirs").read_bytes()
     with pytest.raises(SigningError, match="no listed signer"):
         verify(CONTENT, theirs, allowed)
 
 
-def test_a_signature_for_another_purpose_is_refused(signed, keys):
+def test_a_signature_for_another_purpose_is_refused(signed, ssh_keys):
     record, _, allowed = signed
     record.with_name("record.json.sig").unlink()
-    subprocess.run(["ssh-keygen", "-q", "-Y", "sign", "-n", "git", "-f", keys / "mine", record], check=True)
+    subprocess.run(
+        ["ssh-keygen", "-q", "-Y", "sign", "-n", "git", "-f", ssh_keys / "mine", record], check=True
+    )
     with pytest.raises(SigningError, match="namespace"):
         verify(CONTENT, record.with_name("record.json.sig").read_bytes(), allowed)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from dataclasses import replace
 from hashlib import sha256
 
@@ -42,30 +40,20 @@ def signature_name(number):
     return f"{record_name(number)}.sig"
 
 
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory):
-    if shutil.which("ssh-keygen") is None:
-        pytest.skip("no ssh-keygen")
-    folder = tmp_path_factory.mktemp("keys")
-    for name in ("mine", "theirs"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
-    return folder
-
-
 @pytest.fixture
-def allowed(keys, tmp_path):
+def allowed(ssh_keys, tmp_path):
     path = tmp_path / "allowed"
-    path.write_text(f'me@example.org namespaces="automedbench" {(keys / "mine.pub").read_text()}')
+    path.write_text(f'me@example.org namespaces="automedbench" {(ssh_keys / "mine.pub").read_text()}')
     return path
 
 
 @pytest.fixture
-def sign(keys, runs):
+def sign(ssh_keys, runs):
     """Sign the record of a run of ``runs``; the bytes of the signature."""
 
     def run(number, key="mine"):
         (folder,) = runs.glob(f"*/*/*/r{number:02d}")
-        return sign_record(folder / "record.json", keys / key).read_bytes()
+        return sign_record(folder / "record.json", ssh_keys / key).read_bytes()
 
     return run
 
@@ -141,10 +129,10 @@ def test_a_signature_over_other_bytes_than_the_published_ones_stays_here(hub, pu
     assert not [path for path in hub.files(REPO) if path.endswith(".sig")]
 
 
-def test_a_secret_in_a_signed_record_costs_its_signature(hub, push, keys, tmp_path):
+def test_a_secret_in_a_signed_record_costs_its_signature(hub, push, ssh_keys, tmp_path):
     secret = "sk-or-v1-0123456789abcdefghij"
     folder = make_run(tmp_path / "runs", 0, end_reason="agent_stop", end_detail=f"said {secret}")
-    sign_record(folder / "record.json", keys / "mine")
+    sign_record(folder / "record.json", ssh_keys / "mine")
     outcome = push(tmp_path / "runs", lambda run: publication(run, Redactor([secret]), scores_only=True))
     assert any("record.json.sig" in line for line in as_json(outcome)["withheld"][run_id(0)])
     assert secret.encode() not in hub.received()
